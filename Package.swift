@@ -131,8 +131,8 @@ let package = Package(
       swiftSettings: settings + optimization(of: "DendroTesting")),
 
     library(
-      "DendroCommandLine", "CDendroEdit", "DendroServer", "DendroProtocol", "DendroRules", "Dendro",
-      "DendroEngine", "DendroStorage", "DendroTree", "DendroPlatform",
+      "DendroCommandLine", "CDendroEdit", "DendroServer", "DendroCluster", "DendroProtocol",
+      "DendroRules", "Dendro", "DendroEngine", "DendroStorage", "DendroTree", "DendroPlatform",
       at: "tools/dendro/DendroCommandLine"),
     tool("DendroCommand", "DendroCommandLine", at: "tools/dendro/DendroCommand"),
     tool(
@@ -159,8 +159,8 @@ let package = Package(
       "DendroSyncTests", "DendroSync", "Dendro", "DendroServer", "DendroProtocol", "DendroEngine",
       "DendroStorage", "DendroTree", "DendroTesting", "DendroTestSupport"),
     tests(
-      "DendroClusterTests", "DendroCluster", "Dendro", "DendroEngine", "DendroStorage",
-      "DendroTree", "DendroTesting", "DendroTestSupport"),
+      "DendroClusterTests", "DendroCluster", "DendroCommand", "Dendro", "DendroEngine",
+      "DendroStorage", "DendroTree", "DendroTesting", "DendroTestSupport"),
     tests("DendroTreeTests", "DendroTree", "DendroTestSupport"),
     tests("DendroStorageTests", "DendroStorage", "DendroTesting", "DendroTestSupport"),
     tests(
@@ -181,7 +181,8 @@ let package = Package(
     tests("SanitizerTests"),
     tests(
       "DendroServerTests", "DendroServer", "DendroCommand", "DendroProtocol", "Dendro",
-      "DendroEngine", "DendroTree", "DendroTesting", "DendroTestSupport", "CDendroCrypto",
+      "DendroEngine", "DendroStorage", "DendroTree", "DendroTesting", "DendroTestSupport",
+      "CDendroCrypto",
       "CDendroMicroHTTPD"),
     tests(
       "DendroProtocolTests", "DendroProtocol", "DendroTesting", "DendroTree", "DendroTestSupport",

@@ -244,8 +244,8 @@ extension DatabaseError {
     case .noData: self.init(.noData, "NoData", error.description)
     case .denied: self.init(.permissionDenied, "permission_denied", error.description)
     case .overtaken: self.init(.maxRetry, "maxretry", error.description)
-    case .unavailable: self.init(.unavailable, "Unavailable", error.description)
-    case .undecided: self.init(.pending, "Undecided", error.description)
+    case .unavailable: self.init(.unavailable, "Unavailable", error.description, cause: error)
+    case .undecided: self.init(.pending, "Undecided", error.description, cause: error)
     case .tooManyWaiting: self.init(.unavailable, "TooManyWaiting", error.description)
     }
   }

@@ -101,6 +101,8 @@ struct ClusterOptions: Sendable {
 
   var address: String
   var namespace: String
+  /// Where clients reach this server; empty if it takes no requests.
+  var ownAddress = ""
   /// How long opening waits for PostgreSQL.
   var openingLimit = Duration.seconds(10)
   /// Whether readers and listeners see a write of this program before PostgreSQL has it.
@@ -115,7 +117,7 @@ struct ClusterOptions: Sendable {
 
   func settings(_ serverID: ServerID) -> ClusterSettings {
     var settings = ClusterSettings(
-      address: address, namespace: namespace, serverID: serverID)
+      address: address, namespace: namespace, serverID: serverID, ownAddress: ownAddress)
     adjust(&settings)
     return settings
   }

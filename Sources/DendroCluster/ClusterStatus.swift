@@ -23,6 +23,8 @@ public struct ClusterStatus: Hashable, Sendable {
   public let sharedLSN: UInt64
   /// The leader's name, as hexadecimal digits; nil if there is none.
   public let leader: String?
+  /// Where clients reach the leader; nil if there is none, or if it takes no requests.
+  public let leaderAddress: String?
   /// This server's name, as hexadecimal digits. It stays the same as long as the directory does.
   public let server: String
   /// How many batches this server has appended since it was opened.
@@ -48,6 +50,8 @@ public struct ClusterStatus: Hashable, Sendable {
     sharedLSN = max(
       status.sharedLSN.rawValue, node.leadership.position?.lsn.rawValue ?? 0)
     leader = status.leader?.description
+    leaderAddress =
+      status.leader == nil || status.leaderAddress.isEmpty ? nil : status.leaderAddress
     server = node.settings.serverID.description
     let figures = node.leadership.figures
     appendCount = figures.appendCount

@@ -94,6 +94,7 @@ public final class DatabaseServer: Sendable {
       service.webSockets.tick()
       service.polls.tick()
       service.retryLastWrites()
+      service.endSessionsOfLeaders()
       service.refreshRules()
       service.workers.async { namespaces.closeIdle() }
     }
@@ -160,8 +161,13 @@ public final class DatabaseServer: Sendable {
     // Every write under way gets its answer from the engine, and every stream its end. Sessions are closed at once.
     let pause = DispatchSemaphore(value: 0)
     let sessionDeadline = ContinuousClock.now + .seconds(5)
+    var isPatient = true
     while http.isBusy || service.webSockets.isBusy && ContinuousClock.now < sessionDeadline {
       _ = pause.wait(timeout: .now() + .milliseconds(2))
+      if isPatient, ContinuousClock.now >= sessionDeadline {
+        isPatient = false
+        service.namespaces.stopWaiting()
+      }
     }
     // Clients that read get their answers to the end.
     let end = ContinuousClock.now + .seconds(60)

@@ -37,7 +37,7 @@ struct UsageTests {
     "import", "export", "get", "set", "update", "push", "remove", "increment", "watch", "serve",
     "log", "info", "verify", "checkpoint", "backup", "demo", "repair", "apply", "history", "blame",
     "diff", "compare", "hash", "dump", "purge", "pending", "completion", "manual", "shell",
-    "archive", "restore",
+    "archive", "restore", "cluster",
   ]
 
   static let misuses: [([String], String)] = [

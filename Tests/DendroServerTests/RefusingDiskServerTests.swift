@@ -245,7 +245,7 @@ struct RefusingDiskServerTests {
         let increment = Draft(.increment(try Path(parsing: "n"), .integer(1)))
         let isKept = await withCheckedContinuation { continuation in
           journal.keep(.register(increment, by: 0), of: "session", &session, neededByteCount: 0) {
-            continuation.resume(returning: $0)
+            continuation.resume(returning: $0 == nil)
           }
         }
         #expect(isKept)

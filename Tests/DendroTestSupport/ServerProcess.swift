@@ -4,14 +4,29 @@ import Foundation
 /// `dendro serve` as a process of its own, which can be killed.
 package final class ServerProcess {
   package let port: UInt16
+  package let directory: String
   private let process = Process()
 
+  /// `dendro`, beside the tests, where the package manager puts all executables.
+  package static var executable: String {
+    let own =
+      (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+      ?? CommandLine.arguments[0]
+    return URL(fileURLWithPath: own).deletingLastPathComponent().appending(path: "dendro").path
+  }
+
   /// Starts a server at a free port, and waits for the line that says where it is.
-  package init(_ directory: String) throws {
-    let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-    process.executableURL = URL(fileURLWithPath: own).deletingLastPathComponent()
-      .appending(path: "dendro")
-    process.arguments = ["serve", directory, "--port", "0", "--json", "--quiet"]
+  ///
+  /// - Parameters:
+  ///   - arguments: further ones.
+  ///   - environment: what its environment has besides that of this process.
+  package init(
+    _ directory: String, _ arguments: String..., environment: [String: String] = [:]
+  ) throws {
+    self.directory = directory
+    process.executableURL = URL(fileURLWithPath: Self.executable)
+    process.arguments = ["serve", directory, "--port", "0", "--json", "--quiet"] + arguments
+    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     let output = Pipe()
     process.standardOutput = output
     process.standardError = FileHandle.nullDevice

@@ -26,7 +26,8 @@ package protocol SharedLog: AnyObject, Sendable {
   /// What is called once a write that has come back in the log is shown; nil if none waits for it. It was passed on once.
   func completion(of origin: WriteOrigin) -> Completion?
 
-  /// Called once, when the engine begins to close. A batch whose outcome is not known may be waited for a while longer.
+  /// Called when the engine begins to close, or before, by what is about to close it. A batch whose outcome is not known may
+  /// be waited for a while longer.
   func engineCloses()
 
   /// Called once, behind the last batch of an engine that is being closed.

@@ -51,14 +51,14 @@ extension OpeningNamespaces {
   }
 
   /// Nil if there is nothing with this path.
-  static func isDirectory(_ path: String) -> Bool? {
+  package static func isDirectory(_ path: String) -> Bool? {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
     return status.st_mode & S_IFMT == S_IFDIR
   }
 
   /// The directories: a file that stands among them is no database.
-  private static func names(in directory: String) -> [String] {
+  package static func names(in directory: String) -> [String] {
     guard let stream = opendir(directory) else { return [] }
     defer { closedir(stream) }
     var names: [String] = []

@@ -18,6 +18,9 @@ package final class Namespace: Sendable {
   let results: WriteResults?
   /// What is missing, if it is what is left of a damaged database.
   let losses: Losses?
+  private let peer: @Sendable () -> PeerStatus?
+  /// Whether this server led when that was looked at last.
+  let wasLeading = Atomic<Bool>(false)
   private let wasLoaded = Atomic<Bool>(false)
   /// The last write when `takeChange` was called.
   private let lastLSN = Atomic<UInt64>(0)
@@ -32,14 +35,22 @@ package final class Namespace: Sendable {
   /// For messages that wait for others, or are long.
   let messages: FairQueue
 
+  /// - Parameter peer: what part this server has in the database; nil if no other server has it.
   /// - Throws: `DatabaseError` if the database is closed; `DatabaseServerError` if another server serves it.
-  package convenience init(_ name: String, _ database: Database) throws {
-    try self.init(name, database, losses: nil)
+  package convenience init(
+    _ name: String, _ database: Database,
+    peer: @escaping @Sendable (Database) -> PeerStatus? = { _ in nil }
+  ) throws {
+    try self.init(name, database, losses: nil, peer: peer)
   }
 
-  init(_ name: String, _ database: Database, losses: Losses?) throws {
+  init(
+    _ name: String, _ database: Database, losses: Losses?,
+    peer: @escaping @Sendable (Database) -> PeerStatus? = { _ in nil }
+  ) throws {
     self.name = name
     self.losses = losses
+    self.peer = { peer(database) }
     self.database = database
     engine = try database.servedEngine()
     turns = FairQueue()
@@ -56,6 +67,9 @@ package final class Namespace: Sendable {
     results = WriteResults(engine)
   }
 
+  /// What part this server has in the database; nil if no other server has it.
+  package var peerStatus: PeerStatus? { peer() }
+
   // MARK: Before the first client
 
   /// Whether clients can be let in.
@@ -70,7 +84,8 @@ package final class Namespace: Sendable {
     preparation.withLock { _ in
       if isPrepared { return }
       if rights.rules != nil { loadAll() }
-      journal?.writeLeftovers(rights, authenticator, on: queue)
+      // Those of a database that several servers have may be of sessions of the server that leads.
+      if !isShared { journal?.writeLeftovers(rights, authenticator, on: queue) { _ in true } }
       wasPrepared.store(true, ordering: .releasing)
     }
   }

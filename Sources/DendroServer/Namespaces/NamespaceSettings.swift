@@ -67,11 +67,11 @@ final class NamespaceSettings: Sendable {
     }
   }
 
-  /// Looks what another process has written, in a database that follows one.
+  /// Looks what another process has written, in a database that follows one or that several servers have.
   ///
   /// - Returns: whether the rules have changed.
   func refresh() -> Bool {
-    guard engine.isReadOnly else { return false }
+    guard engine.isReadOnly || engine.sharedLog != nil else { return false }
     let pages = engine.systemNode(at: Self.root)
     return state.withLock { state in
       if pages.isIdentical(to: state.pages) || pages == state.pages { return false }

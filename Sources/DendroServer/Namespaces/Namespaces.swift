@@ -15,6 +15,8 @@ package protocol Namespaces: Sendable {
   func namespace(_ name: String?, makesNew: Bool) throws -> NamespaceLease
   /// Whether databases are made under names that are asked for.
   var makesNamespaces: Bool { get }
+  /// Whether other servers have the same databases.
+  var havePeers: Bool { get }
   /// Why none could be made under a name; nil if it could.
   func refusal(ofMaking name: String?) -> NamespaceError?
   /// The database with this name, if that takes no time.
@@ -48,6 +50,8 @@ package protocol Namespaces: Sendable {
   func closeIdle()
   /// How long synchronizes of the log take; nil if the databases were not opened here.
   var flushes: Histogram? { get }
+  /// Has writes end soon that wait for other servers, in databases that `end` closes.
+  func stopWaiting()
   /// Ends the serving. Databases that were opened here are closed.
   func end() throws
 }
@@ -66,6 +70,7 @@ package enum NamespaceError: Error {
 
 extension Namespaces {
   package var makesNamespaces: Bool { false }
+  package var havePeers: Bool { false }
   package var atEnd: [Namespace] { all }
   package func refusal(ofMaking name: String?) -> NamespaceError? { nil }
   package func remains(of name: String?) -> Namespace? { nil }
@@ -80,4 +85,5 @@ extension Namespaces {
   }
   package var hasMissing: Bool { false }
   package func openMissing() {}
+  package func stopWaiting() {}
 }

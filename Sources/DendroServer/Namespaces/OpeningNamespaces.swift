@@ -37,6 +37,8 @@ package final class OpeningNamespaces: Namespaces {
   private let mayHaveLeftovers: @Sendable (String) -> Bool
   private let report: @Sendable (NamespaceEvent) -> Void
   private let directory: @Sendable (String) -> String?
+  private let existsElsewhere: @Sendable (String) throws -> Bool
+  private let peer: (@Sendable (Database) -> PeerStatus?)?
   package let flushes: Histogram?
   private let table: Mutex<NamespaceTable>
   private let room = NamespaceRoom()
@@ -48,6 +50,8 @@ package final class OpeningNamespaces: Namespaces {
   ///   - known: the names of those that exist, open or not.
   ///   - mayHaveLeftovers: whether a server may have crashed with registrations of clients in a database.
   ///   - directory: the path of a database's directory; nil if it has none.
+  ///   - existsElsewhere: whether a database exists although it has no directory here.
+  ///   - peer: what part this server has in a database; nil if no other servers have the databases.
   ///   - report: gets the reason if a database cannot be opened: once, and not with every request.
   ///   - opener: opens a database.
   package init(
@@ -55,6 +59,8 @@ package final class OpeningNamespaces: Namespaces {
     known: @escaping @Sendable () -> [String],
     mayHaveLeftovers: @escaping @Sendable (String) -> Bool = { _ in false },
     directory: @escaping @Sendable (String) -> String? = { _ in nil },
+    existsElsewhere: @escaping @Sendable (String) throws -> Bool = { _ in false },
+    peer: (@Sendable (Database) -> PeerStatus?)? = nil,
     report: @escaping @Sendable (NamespaceEvent) -> Void = { _ in },
     opener: @escaping Opener
   ) {
@@ -65,11 +71,15 @@ package final class OpeningNamespaces: Namespaces {
     self.mayHaveLeftovers = mayHaveLeftovers
     self.flushes = flushes
     self.directory = directory
+    self.existsElsewhere = existsElsewhere
+    self.peer = peer
     self.report = report
     self.opener = opener
   }
 
   package var makesNamespaces: Bool { true }
+
+  package var havePeers: Bool { peer != nil }
 
   package func refusal(ofMaking name: String?) -> NamespaceError? {
     let name = name ?? defaultName
@@ -101,9 +111,10 @@ package final class OpeningNamespaces: Namespaces {
     }
   }
 
-  /// - Throws: if the database does not exist and is not to be made.
+  /// - Throws: if the database does not exist and is not to be made, or if that cannot be found out.
   private func checkExistence(of name: String, makesNew: Bool) throws {
-    if name == defaultName || table.withLock({ $0.has(name) }) || exists(name) { return }
+    if name == defaultName || table.withLock({ $0.has(name) }) { return }
+    if try exists(name) { return }
     guard makesNew else { throw NamespaceError.unknown(name) }
     let existing = known()
     let count = table.withLock { table in
@@ -112,8 +123,9 @@ package final class OpeningNamespaces: Namespaces {
     guard count < limits.count else { throw NamespaceError.tooManyExist(limit: limits.count) }
   }
 
-  private func exists(_ name: String) -> Bool {
-    directory(name).flatMap { Self.isDirectory($0) } ?? false
+  private func exists(_ name: String) throws -> Bool {
+    if directory(name).flatMap({ Self.isDirectory($0) }) ?? false { return true }
+    return try existsElsewhere(name)
   }
 
   // MARK: Opening and closing
@@ -149,7 +161,7 @@ package final class OpeningNamespaces: Namespaces {
     defer { room.signal() }
     let result = Result { () throws -> Namespace in
       if table.withLock({ $0.isEnded }) { throw NamespaceError.ended }
-      return try Namespace(name, opener(name))
+      return try Namespace(name, opener(name), peer: peer ?? { _ in nil })
     }
     switch result {
     case .success(let namespace):
@@ -183,8 +195,11 @@ package final class OpeningNamespaces: Namespaces {
 
   private func close(_ namespace: Namespace) {
     defer { room.signal() }
-    // The last writes of sessions that have just ended, if the disk has become full meanwhile.
-    if !namespace.settle(), stayedOpen(namespace) { return }
+    let isClosed = limitWaiting(in: namespace)
+    defer { isClosed.cancel() }
+    // The last writes of sessions that have just ended, if the disk has become full meanwhile. With other servers, one that
+    // leads makes them later.
+    if !namespace.settle(), !namespace.isShared, stayedOpen(namespace) { return }
     namespace.end()
     do {
       try namespace.database.close()
@@ -195,6 +210,21 @@ package final class OpeningNamespaces: Namespaces {
     }
     table.withLock { $0.closed(namespace) }
   }
+
+  /// Has writes that wait for other servers end in a while.
+  ///
+  /// - Returns: to be cancelled once the database is closed, or stays open.
+  private func limitWaiting(in namespace: Namespace) -> DispatchWorkItem {
+    let limit = DispatchWorkItem { namespace.stopWaiting() }
+    if namespace.isShared {
+      DispatchQueue.global().asyncAfter(deadline: .now() + Self.closingPatience, execute: limit)
+    }
+    return limit
+  }
+
+  private static let closingPatience: DispatchTimeInterval = .seconds(5)
+
+  package func stopWaiting() { for namespace in all { namespace.stopWaiting() } }
 
   /// Puts a database back into the table, unless the serving has ended.
   private func stayedOpen(_ namespace: Namespace) -> Bool {
@@ -279,7 +309,9 @@ package final class OpeningNamespaces: Namespaces {
     let failure = Mutex<(any Error)?>(nil)
     for namespace in open {
       slots.wait()
-      queue.async(group: closed) {
+      queue.async(group: closed) { [self] in
+        let isClosed = limitWaiting(in: namespace)
+        defer { isClosed.cancel() }
         namespace.end()
         do {
           try namespace.database.close()

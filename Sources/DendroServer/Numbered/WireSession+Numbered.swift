@@ -34,7 +34,7 @@ extension WireSession {
       submit(.nothing) { [self] result in
         switch result {
         case .success: answerAgain(number, outcome)
-        case .failure(let error): answerAgain(number, WriteOutcome(error))
+        case .failure(let error): answerAgain(number, WriteOutcome(error, in: namespace))
         }
       }
       return true

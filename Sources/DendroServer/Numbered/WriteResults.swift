@@ -132,17 +132,25 @@ final class WriteResults: Sendable {
     } else {
       branch = hexadecimal((0..<16).map { _ in UInt8.random(in: .min ... .max) })
     }
-    func time(_ key: Key) -> Int64 {
-      if case .integer(let time)? = kept.child(key).scalar { time } else { 0 }
-    }
-    state = Mutex(State(since: time(Self.since), strangersSince: time(Self.strangers)))
+    state = Mutex(
+      State(since: Self.time(Self.since, kept), strangersSince: Self.time(Self.strangers, kept)))
+  }
+
+  private static func time(_ key: Key, _ kept: Node) -> Int64 {
+    if case .integer(let time)? = kept.child(key).scalar { time } else { 0 }
   }
 
   /// What the hello says.
   var server: NumberedServer {
     // What is not durable may be lost, and is then no sign of another history.
     let lsn = engine.statistics().durableLSN.rawValue
-    let (since, strangersSince) = state.withLock { ($0.since, $0.strangersSince) }
+    // Of a database that several servers have, another one may have forgotten some.
+    let kept = engine.systemNode(at: NumberedResults.root)
+    let (since, strangersSince) = state.withLock { state in
+      state.since = max(state.since, Self.time(Self.since, kept))
+      state.strangersSince = max(state.strangersSince, Self.time(Self.strangers, kept))
+      return (state.since, state.strangersSince)
+    }
     return NumberedServer(branch: branch, lsn: lsn, since: since, strangersSince: strangersSince)
   }
 

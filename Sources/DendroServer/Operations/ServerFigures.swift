@@ -89,6 +89,7 @@ extension RESTService {
       namespaces.all.reduce(0) { $0 + ($1.journal?.refusedCount ?? 0) })
     appendFailures(to: &text)
     appendDatabases(to: &text)
+    appendPeers(to: &text)
     return text.text
   }
 

@@ -1,3 +1,4 @@
+import Dendro
 import DendroEngine
 import DendroProtocol
 import DendroRules
@@ -47,11 +48,12 @@ extension RESTCall {
     let set = RuleSet(compiling: text)
     if let failure = set.failure { return refuse(.badRequest("\(failure)\n")) }
     if request.isDryRun { return answerOK() }
+    if let refusal = namespace.refusalToWrite { return refuse(refusal) }
     service.workers.async {
       // What rules look at is in memory from then on.
       namespace.loadAll()
       namespace.settings.put(text, as: NamespaceSettings.rulesName, rules: set) { error in
-        if let error { return refuse(RESTError(error)) }
+        if let error { return refuse(error, in: namespace) }
         service.workers.async {
           service.reauthorize(namespace)
           answerOK()
@@ -65,9 +67,15 @@ extension RESTCall {
       return refuse(.badRequest("\(name) must be \(WriteSizeLimit.names), in quotation marks"))
     }
     if request.isDryRun { return answerOK() }
+    if let refusal = namespace.refusalToWrite { return refuse(refusal) }
     namespace.settings.put(text, as: name) { error in
-      if let error { refuse(RESTError(error)) } else { answerOK() }
+      if let error { refuse(error, in: namespace) } else { answerOK() }
     }
+  }
+
+  private func refuse(_ error: EngineError, in namespace: Namespace) {
+    let error = DatabaseError(served: error)
+    refuse(namespace.refusal(notLeading: error) ?? RESTError(error))
   }
 
   private func answerOK() { answer(text: "{\"status\":\"ok\"}") }

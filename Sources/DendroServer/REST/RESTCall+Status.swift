@@ -55,7 +55,7 @@ extension RESTCall {
   /// Of the databases that are open, and of those that cannot be opened.
   private var states: [State] {
     let open = service.namespaces.all.map { namespace -> State in
-      (namespace.name, Self.figures(of: namespace), Self.refusal(by: namespace.engine))
+      (namespace.name, Self.figures(of: namespace), Self.refusal(by: namespace))
     }
     let failed = service.namespaces.failures.map { name, error -> State in (name, [], error) }
     return open + failed
@@ -71,14 +71,18 @@ extension RESTCall {
     if let count = namespace.journal?.refusedCount, count > 0 {
       members.append("\"waitingLastWrites\":\(count)")
     }
+    if let status = namespace.peerStatus { members.append("\"cluster\":\(status.json)") }
     return members
   }
 
-  /// Why a database takes no writes, or what of it cannot be read. One that is open for reading only does what it is to
-  /// do.
-  private static func refusal(by engine: Engine) -> DatabaseError? {
-    switch engine.writeRefusal {
+  /// Why a database takes no writes, or what of it cannot be read. One that is open for reading only, or in which another
+  /// server leads, does what it is to do.
+  private static func refusal(by namespace: Namespace) -> DatabaseError? {
+    let engine = namespace.engine
+    return switch engine.writeRefusal {
     case nil, .readOnly: engine.damage.map { DatabaseError(served: $0) }
+    case .unavailable where namespace.peerStatus?.role == .follower:
+      engine.damage.map { DatabaseError(served: $0) }
     case let error?: DatabaseError(served: error)
     }
   }

@@ -160,6 +160,7 @@ struct RESTCall: Sendable {
   // MARK: Writing
 
   private func write(_ path: Path, _ namespace: Namespace) {
+    if let refusal = namespace.refusalToWrite { return refuse(refusal) }
     let key = request.method == .post ? namespace.database.newPushID() : nil
     let place = key.flatMap { try? Key($0) }.map(path.appending) ?? path
     let draft: Draft
@@ -214,7 +215,8 @@ struct RESTCall: Sendable {
           inTurn(hashesLong(draft), namespace) {
             exchange.finish(traced(answer(draft, key), judge?.verdict))
           }
-        case .failure(let error): refuseWrite(DatabaseError(served: error), judge)
+        case .failure(let error):
+          refuseWrite(DatabaseError(served: error), judge, in: namespace)
         }
       }
     }
@@ -229,9 +231,11 @@ struct RESTCall: Sendable {
   /// write little, and the answer to a PATCH is made of its text.
   private static let shortByteCountMax = 1 << 10
 
-  private func refuseWrite(_ error: DatabaseError, _ judge: RequestedWrite?) {
+  private func refuseWrite(
+    _ error: DatabaseError, _ judge: RequestedWrite?, in namespace: Namespace
+  ) {
     guard error.code == .permissionDenied, let verdict = judge?.verdict else {
-      return refuse(RESTError(writing: error))
+      return refuse(namespace.refusal(notLeading: error) ?? RESTError(writing: error))
     }
     refuse(RESTError(writing: verdict) ?? .permissionDenied, verdict)
   }
@@ -344,7 +348,7 @@ struct RESTCall: Sendable {
       writes.observe(since: start)
       namespace.hub.afterEvents(isShort: false) {
         switch result {
-        case .failure(let error): refuseWrite(error, judge)
+        case .failure(let error): refuseWrite(error, judge, in: namespace)
         case .success(let outcome):
           let node = shown(outcome.node)
           let hashes = !outcome.isWritten || request.conditions.wantsETag

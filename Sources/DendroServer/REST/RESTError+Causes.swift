@@ -15,6 +15,9 @@ extension RESTError {
     case NamespaceError.noDirectory(let name):
       self.init(404, "\(name) is a file in the served directory, and no database.")
     case NamespaceError.ended: self.init(503, "The server is shutting down.")
+    // It is the server that has asked for something impossible, as for the copy of another database.
+    case let error as DatabaseError where error.code == .invalidArgument:
+      self.init(503, "The database cannot be opened here.")
     case let error as DatabaseError: self.init(error)
     default: self = .internalError
     }
@@ -36,7 +39,8 @@ extension RESTError {
     case .ownershipLost: self.init(503, "Another process has the database.")
     case .readOnly: self.init(503, "The database is open for reading only.")
     case .memoryLimit: self.init(503, "The database is at its limit of memory.")
-    case .unavailable: self.init(503, "The database has the data of another server.")
+    case .unavailable: self.init(503, Self.sentence(unavailable: error))
+    case .pending: self.init(504, "It is not known whether the write was made.")
     case .corrupt: self.init(500, Losses.sentence)
     case .unsupportedFormat: self.init(500, "The database is of a newer version.")
     case .inputOutput: self.init(500, "The system refuses to read or write files of the database.")
@@ -77,6 +81,15 @@ extension RESTError {
         "The disk has failed"
       }
     return reason + ": no write until the database is opened again."
+  }
+
+  private static func sentence(unavailable error: DatabaseError) -> String {
+    if case EngineError.unavailable(let reason)? = error.cause {
+      // What follows are details, as the names of other systems, which are not for everybody.
+      return reason.firstRange(of: ": ").map { String(reason[..<$0.lowerBound]) } ?? reason
+    }
+    return ["SyncedDirectory", "OwnedByServer"].contains(error.name)
+      ? "The database has the data of another server." : "The database is not available now."
   }
 
   init(_ error: EngineError) { self.init(DatabaseError(served: error)) }

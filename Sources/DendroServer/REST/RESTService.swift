@@ -187,14 +187,14 @@ final class RESTService: Sendable {
     Rights(authorizer: authorizer, namespace: namespace, common: commonRules)
   }
 
-  /// Answers what is neither data nor settings: figures, and the viewer's page.
+  /// Answers what is neither data nor settings: figures, who leads, and the viewer's page.
   ///
   /// - Returns: false for all other requests.
   private func performOwn(_ exchange: Exchange) throws(RESTError) -> Bool {
     let text = exchange.target
     guard
       text == "/" || text.hasPrefix("/?") || text.hasPrefix("/.metrics")
-        || text.hasPrefix("/.viewer/")
+        || text.hasPrefix("/.viewer/") || text.hasPrefix(LeaderCall.path)
     else { return false }
     let target = try RequestTarget(text)
     if target.path == "/.metrics" {
@@ -206,6 +206,10 @@ final class RESTService: Sendable {
       guard mayInspect(authentication.identity) else { throw .permissionDenied }
       exchange.finish(
         RESTAnswer(page: Array(metrics().utf8), type: "text/plain; version=0.0.4; charset=utf-8"))
+      return true
+    }
+    if target.path == LeaderCall.path {
+      try LeaderCall(exchange, target, self).perform()
       return true
     }
     guard let viewer, target.path == "/" || target.path.hasPrefix("/.viewer/") else { return false }
@@ -282,6 +286,20 @@ final class RESTService: Sendable {
     for namespace in namespaces.all where (namespace.journal?.refusedCount ?? 0) > 0 {
       guard let lease = namespaces.open(namespace.name) else { continue }
       workers.async { lease.namespace.journal?.retry() }
+    }
+  }
+
+  /// Writes what sessions of a server that led before had registered, where this one has begun to lead. Called once a
+  /// second.
+  func endSessionsOfLeaders() {
+    for namespace in namespaces.all where namespace.isPrepared && namespace.takeBeginning() {
+      guard let lease = namespaces.open(namespace.name) else { continue }
+      workers.async { [self] in
+        let namespace = lease.namespace
+        namespace.journal?.writeLeftovers(rights(in: namespace), authenticator, on: workers) {
+          sessions[$0] == nil
+        }
+      }
     }
   }
 

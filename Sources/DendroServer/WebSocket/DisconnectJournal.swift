@@ -25,6 +25,8 @@ final class DisconnectJournal: Sendable {
   private let engine: Engine
   /// The last writes of sessions that the disk has refused.
   private let refused = Mutex<[Refused]>([])
+  /// Whether a last write was not made since this server did not lead. Its entries are in the second root.
+  private let hasWithheld = Atomic<Bool>(false)
 
   private struct Refused {
     let write: EncodedWrite
@@ -72,10 +74,10 @@ final class DisconnectJournal: Sendable {
   /// - Parameters:
   ///   - id: of the session.
   ///   - neededByteCount: about the bytes that the operations of the session take, this one included.
-  ///   - completion: called with whether the entry is kept.
+  ///   - completion: called with the reason why the entry is not kept; nil if it is.
   func keep(
     _ request: Request, of id: String, _ session: inout Session, neededByteCount: Int,
-    completion: @escaping @Sendable (Bool) -> Void
+    completion: @escaping @Sendable (EngineError?) -> Void
   ) {
     let entry: Node
     switch request {
@@ -106,6 +108,9 @@ final class DisconnectJournal: Sendable {
     submit(change, completion)
   }
 
+  /// Whether several servers have the database, and this one does not lead.
+  private var isElsewhere: Bool { engine.sharedLog != nil && !engine.isLeading }
+
   private static func entry(_ draft: Draft, by registrant: Int) -> Node {
     var entry = Node.empty
     entry.graft(Node(keeping: EncodedWrite(draft)), at: Path.root.appending(writeKey))
@@ -117,9 +122,11 @@ final class DisconnectJournal: Sendable {
     Write.Entry(path: Path.root.appending(key), action: .set(node))
   }
 
-  private func submit(_ change: Write, _ completion: @escaping @Sendable (Bool) -> Void) {
+  private func submit(_ change: Write, _ completion: @escaping @Sendable (EngineError?) -> Void) {
+    // Only the server that leads has sessions with entries: the next one ends them.
+    if isElsewhere { return completion(.unavailable("another server leads")) }
     engine.submit(EncodedWrite(nil, system: EncodedWrite(change))) { result in
-      if case .success = result { completion(true) } else { completion(false) }
+      if case .failure(let error) = result { completion(error) } else { completion(nil) }
     }
   }
 
@@ -195,12 +202,17 @@ final class DisconnectJournal: Sendable {
   private func write(
     _ last: Refused, isFirst: Bool, _ wasDenied: @escaping @Sendable (Bool) -> Void = { _ in }
   ) {
+    // The server that leads next finds the entries.
+    if isElsewhere { return hasWithheld.store(true, ordering: .releasing) }
     let completion: Completion = { [self] result in
       guard case .failure(let error) = result else { return wasDenied(false) }
       switch error {
       case .denied: return wasDenied(true)
       case .diskFull, .memoryLimit, .tooManyWaiting: refused.withLock { $0.append(last) }
       case .storage(let cause) where cause.isOutOfSpace: refused.withLock { $0.append(last) }
+      case .unavailable, .undecided:
+        hasWithheld.store(true, ordering: .releasing)
+        return
       // Only an engine that opens the database again takes it.
       default: break
       }
@@ -223,6 +235,9 @@ final class DisconnectJournal: Sendable {
     for last in writes { write(last, isFirst: false) }
   }
 
+  /// Whether last writes were not made, since this was asked last, because this server did not lead.
+  func takeWithheld() -> Bool { hasWithheld.exchange(false, ordering: .acquiringAndReleasing) }
+
   /// The sessions whose last write waits for room.
   var refusedCount: Int { refused.withLock { $0.count } }
 
@@ -236,16 +251,21 @@ final class DisconnectJournal: Sendable {
   /// Writes what the sessions of a server that has crashed had registered, each session as one write with the removal of
   /// its entries. Who has registered it counts with the claims of then, whether the token has expired since or not, unless
   /// what has vouched for them is not believed any more.
-  func writeLeftovers(_ rights: Rights, _ authenticator: Authenticator, on queue: DispatchQueue) {
+  ///
+  /// - Parameter hasEnded: whether a session is none that this server still has.
+  func writeLeftovers(
+    _ rights: Rights, _ authenticator: Authenticator, on queue: DispatchQueue,
+    where hasEnded: (String) -> Bool
+  ) {
     let areFilesGone =
       DisconnectFiles(engine)?.takeOver { id, operations, completion in
         guard (try? Key(id)) != nil else { return completion(false) }
         var session = Session()
-        submit(Self.replacement(of: id, &session, by: operations), completion)
+        submit(Self.replacement(of: id, &session, by: operations)) { completion($0 == nil) }
       } ?? true
     // What is written now would be written again otherwise.
     guard areFilesGone else { return }
-    for (id, entries) in engine.systemNode(at: Self.root).children {
+    for (id, entries) in engine.systemNode(at: Self.root).children where hasEnded("\(id)") {
       let registrants = Self.registrants(entries)
       end("\(id)", rights, on: queue) { path in
         guard let registrant = registrants[path] else { return nil }

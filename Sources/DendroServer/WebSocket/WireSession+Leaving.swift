@@ -64,10 +64,11 @@ extension WireSession {
         return nil
       }
       let neededByteCount = client.operations.byteCount
-      journal.keep(request, of: id, &session!, neededByteCount: neededByteCount) { [self] isKept in
-        if isKept { return answer(number) }
+      journal.keep(request, of: id, &session!, neededByteCount: neededByteCount) { [self] error in
+        guard let error else { return answer(number) }
         hasLostEntry.store(true, ordering: .releasing)
-        refuse(number, RESTError(503, "The operation could not be kept on the disk."))
+        let refusal = namespace.refusal(notLeading: DatabaseError(served: error))
+        refuse(number, refusal ?? RESTError(503, "The operation could not be kept on the disk."))
       }
       return nil
     }

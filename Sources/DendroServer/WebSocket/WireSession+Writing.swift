@@ -46,7 +46,7 @@ extension WireSession {
     do throws(ValidationError) {
       encoded = try EncodedWrite(validating: draft)
     } catch {
-      return .failure(Refusal(outcome: WriteOutcome(.validation(error))))
+      return .failure(Refusal(outcome: WriteOutcome(.validation(error), in: namespace)))
     }
     // The answer says whether the data has the hash, so the client must be allowed to read it.
     let admission = service.rights(in: namespace).admission(
@@ -79,15 +79,19 @@ extension WireSession {
       ended(outcome)
       afterEvents { $0.answer(number, outcome) }
     }
+    if let refusal = namespace.refusalToWrite {
+      end(.failed(refusal))
+      return true
+    }
     if let condition = judged.condition {
       transact(judged, if: condition, end)
       return false
     }
-    let completion: Completion = { result in
+    let completion: Completion = { [namespace] result in
       switch result {
       case .success: end(.made)
       case .failure(.denied): end(.denied(judged.judge?.verdict ?? .deny))
-      case .failure(let error): end(WriteOutcome(error))
+      case .failure(let error): end(WriteOutcome(error, in: namespace))
       }
     }
     var write = judged.write
@@ -122,7 +126,7 @@ extension WireSession {
     do throws(EngineError) {
       node = try namespace.engine.view(at: judged.path)
     } catch {
-      end(WriteOutcome(error))
+      end(WriteOutcome(error, in: namespace))
       return performWaiting()
     }
     // Transactions run one after the other: in theirs, the state that has the hash is only compared with that of then.
@@ -147,11 +151,11 @@ extension WireSession {
       isExpected(current) ? judged.draft.asSet(over: current) : nil
     } admitted: { [self] in
       performWaiting()
-    } completion: { result in
+    } completion: { [namespace] result in
       switch result {
       case .failure(let error) where error.code == .permissionDenied:
         end(.denied(judged.judge?.verdict ?? .deny))
-      case .failure(let error): end(.failed(RESTError(error)))
+      case .failure(let error): end(WriteOutcome(error, in: namespace))
       case .success(let outcome): end(outcome.isWritten ? .made : .stale)
       }
     }

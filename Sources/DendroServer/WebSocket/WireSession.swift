@@ -252,7 +252,8 @@ final class WireSession: Sendable {
       case .permissionDenied: "permission_denied"
       case .badToken: "invalid_token"
       case .readTooLarge, .writeTooLarge: "too_big"
-      default: error.status == 503 ? "unavailable" : "failure"
+      // Of a write of which the outcome is not known, a client that has numbered it asks again.
+      default: [503, 504].contains(error.status) ? "unavailable" : "failure"
       }
     connection.send(WireText.answer(number, status: status ?? name, .text(error.text)))
   }

@@ -1,3 +1,4 @@
+import Dendro
 import DendroEngine
 import DendroProtocol
 
@@ -9,11 +10,15 @@ enum WriteOutcome: Sendable {
   case stale
   case failed(RESTError)
 
-  init(_ error: EngineError) {
+  init(_ error: EngineError, in namespace: Namespace) {
     if case .writeTooLarge = error {
       self = .failed(.writeTooLarge)
     } else {
-      self = .failed(RESTError(error))
+      self.init(DatabaseError(served: error), in: namespace)
     }
+  }
+
+  init(_ error: DatabaseError, in namespace: Namespace) {
+    self = .failed(namespace.refusal(notLeading: error) ?? RESTError(error))
   }
 }

@@ -11,6 +11,7 @@ package enum CommandLineTool {
 
   static let commands: [Command] = [
     .import, .export, .get, .set, .update, .push, .remove, .increment, .apply, .watch, .serve,
+    .cluster,
     .log, .history, .blame, .diff, .compare, .hash, .dump, .info, .pending, .verify, .repair,
     .checkpoint, .purge, .backup, .archive, .restore, .rules, .shell, .demo, .completion, .manual,
     .demoWriter,

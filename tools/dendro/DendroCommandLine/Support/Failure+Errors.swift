@@ -25,7 +25,8 @@ extension Failure {
       self.init(cause)
       message = "\(error)"
     case .diskFull: self.init(.inputOutput, "\(error)")
-    case .memoryLimit, .closed, .readOnly, .forked, .overtaken, .denied, .tooManyWaiting:
+    case .memoryLimit, .closed, .readOnly, .forked, .overtaken, .denied, .tooManyWaiting,
+      .unavailable, .undecided:
       self.init(.unavailable, "\(error)")
     case .outOfHistory(.lsn(let lsn), let range) where lsn > range.newest:
       self.init(.problem, "there is no write \(lsn) yet; \(range)")

@@ -31,6 +31,14 @@ extension Command {
       containers reach it, or stands in --allow-host; and its page, if there is one, has to be the server's
       own, of this machine, or of an origin of --allow-origin. Others get 403.
 
+      With --cluster, several servers share the databases over one PostgreSQL, in which each write is committed before
+      it is acknowledged. Of each namespace DIRECTORY has a copy, from which the server answers readings and listens.
+      One server leads and takes writes; the others answer them with 503 and the leader's address, which is that
+      of its --advertise. If the leader is gone for three seconds, or ends, another one leads. ADDRESS is as
+      libpq reads it; the environment variable DENDRO_CLUSTER has it where others should not see it. /.leader
+      answers 200 on the server that leads in the database of ?ns=NAME, and 503 on others: a load balancer that asks it
+      sends clients to the leader. 'dendro cluster status' shows all servers.
+
       At the default address / is a page that shows and edits the data; /.metrics has figures for Prometheus, and
       /.status.json says whether the databases can be opened and take writes.
 
@@ -67,6 +75,13 @@ extension Command {
       Option(
         name: "namespaces", value: "N",
         summary: "the most that requests make in DIRECTORY; 10000 if left out"),
+      Option(
+        name: "cluster", value: "ADDRESS",
+        summary: "share the databases with other servers over this PostgreSQL"),
+      Option(
+        name: "advertise", value: "ADDRESS",
+        summary:
+          "where clients reach this server: HOST, HOST:PORT or a URL; the first --host if left out"),
       Option(name: "memory", summary: "keep nothing on the disk"),
       Option(
         name: "import", value: "FILE",
@@ -123,6 +138,9 @@ extension Command {
       Example(line: "dendro serve data", summary: "for apps and tests on this machine"),
       Example(
         line: "dendro serve --memory --import seed.json --port 0", summary: "for one test run"),
+      Example(
+        line: "dendro serve data --cluster postgresql://dendro@db/dendro",
+        summary: "one of several servers"),
     ],
     run: { try Server($0).run() })
 }
@@ -133,6 +151,8 @@ private struct Server {
   private let name: String
   private let hosts: [String]
   private let log: ServeLog
+  /// Nil if the server serves alone.
+  private let cluster: ServedCluster?
 
   init(_ arguments: Arguments) throws {
     self.arguments = arguments
@@ -144,19 +164,23 @@ private struct Server {
       throw Failure.usage(
         "--namespace takes letters, digits, - and _, not \(Failure.quoted(name))")
     }
+    cluster = try ServedCluster(arguments, hosts: self.hosts)
   }
 
   func run() throws -> ExitCode {
     let options = try ServeOptions(arguments, hosts: hosts).forServer(log)
     try ServedData.check(arguments)
-    let (namespaces, directory) = try namespaces()
+    let (namespaces, place) = try namespaces()
     Interruption.listen()
     let data: ServedData
     let server: DatabaseServer
     do {
-      data = try ServedData(arguments, namespaces, in: directory)
+      // Databases that wait for the port go on in any case.
+      defer { cluster?.listens(at: 0) }
+      data = try ServedData(arguments, namespaces, at: place)
       try data.load()
       server = try DatabaseServer.start(namespaces, options)
+      cluster?.listens(at: server.port)
     } catch let error as DatabaseServerError {
       throw Failure(.unavailable, error.message)
     } catch {
@@ -171,12 +195,16 @@ private struct Server {
     return .success
   }
 
-  /// - Returns: the databases, and the directory in which each has one of its name; nil if there is none.
-  private func namespaces() throws -> (any Namespaces, directory: String?) {
+  /// - Returns: the databases, and where the one with a name is; nil if there is only one, or if they are in memory.
+  private func namespaces() throws -> (any Namespaces, place: ((_ name: String) -> String)?) {
     var limits = OpeningNamespaces.Limits()
     if let count = try arguments.integer("namespaces", in: 1...10_000_000) { limits.count = count }
     var options = DatabaseOptions()
     options.durability = try Session.durability(arguments.value("durability")).forDatabases
+    if let cluster {
+      let all = cluster.namespaces(default: name, limits: limits, options: options, log: log)
+      return (all, cluster.databasePath)
+    }
     if arguments.has("memory") {
       guard arguments.positional.isEmpty else {
         throw Failure.usage("--memory takes no DIRECTORY")
@@ -185,6 +213,7 @@ private struct Server {
     }
     guard !arguments.positional.isEmpty else { throw Failure.usage("DIRECTORY is missing") }
     let directory = try arguments.directoryPath()
+    try ServedCluster.refuseCopies(in: directory, named: arguments.directory)
     if try ServedData.isDatabase(directory) {
       // The history that its own program keeps is not the server's to remove.
       options.history = .all
@@ -213,7 +242,7 @@ private struct Server {
       [log] event in
       log.note(event)
     }
-    return (all, directory)
+    return (all, { "\(directory)/\($0)" })
   }
 
   // MARK: Beginning and end
@@ -224,12 +253,16 @@ private struct Server {
       host.contains(":") ? "[\(host)]:\(server.port)" : "\(host):\(server.port)"
     }
     if arguments.wantsJSON {
+      let advertised =
+        cluster.map { [("advertised", JSONValue.string($0.listens(at: server.port)))] } ?? []
       try terminal.print(
-        JSONValue.object([
-          ("host", .string(hosts[0])), ("hosts", .array(hosts.map { .string($0) })),
-          ("port", .unsigned(UInt64(server.port))),
-          ("namespace", .string(name)),
-        ]).text)
+        JSONValue.object(
+          [
+            ("host", .string(hosts[0])), ("hosts", .array(hosts.map { .string($0) })),
+            ("port", .unsigned(UInt64(server.port))),
+            ("namespace", .string(name)),
+          ] + advertised
+        ).text)
     } else {
       let scheme = arguments.value("tls-certificate") == nil ? "http" : "https"
       let addresses = places.map { "\(scheme)://\($0)" }.joined(separator: " and ")

@@ -9,14 +9,16 @@ import DendroTree
 struct ServedData {
   private let arguments: Arguments
   private let namespaces: any Namespaces
-  /// Where each database has a directory of its name; nil if there is only one, or if they are in memory.
-  private let directory: String?
+  /// Where the database with a name is; nil if there is only one, or if they are in memory.
+  private let place: ((_ name: String) -> String)?
 
   /// - Throws: if what the arguments name cannot be.
-  init(_ arguments: Arguments, _ namespaces: any Namespaces, in directory: String?) throws {
+  init(
+    _ arguments: Arguments, _ namespaces: any Namespaces, at place: ((_ name: String) -> String)?
+  ) throws {
     self.arguments = arguments
     self.namespaces = namespaces
-    self.directory = directory
+    self.place = place
     if let path = arguments.value("import"), NamespaceFiles.isMeant(by: path),
       !namespaces.makesNamespaces
     {
@@ -114,11 +116,11 @@ struct ServedData {
     let open = namespaces.atEnd
     for namespace in open { write(namespace.name) { try namespace.root() } }
     for name in Set(namespaces.names).subtracting(open.map(\.name)).sorted() {
-      if let directory {
+      if let place {
         write(name) {
           // A directory without a database stands there for another reason.
-          guard try Self.isDatabase("\(directory)/\(name)") else { return nil }
-          let engine = try Engine.open(at: "\(directory)/\(name)", mode: .readOnly)
+          guard try Self.isDatabase(place(name)) else { return nil }
+          let engine = try Engine.open(at: place(name), mode: .readOnly)
           defer { try? engine.close() }
           return try engine.wholeHead().root
         }

@@ -1,0 +1,134 @@
+package import Dendro
+
+/// Reads what PostgreSQL has of a cluster. It takes no part: it makes no tables and writes nothing. For one thread at a time.
+package final class ClusterReader {
+  private let connection: PostgresConnection
+  private let timeout: Duration
+
+  /// - Parameter address: as libpq reads it.
+  /// - Throws: ``DatabaseError/Code/unavailable`` if PostgreSQL does not answer, ``DatabaseError/Code/invalidArgument`` if
+  ///   the address is none.
+  package init(_ address: String, timeout: Duration = .seconds(5)) throws(DatabaseError) {
+    self.timeout = timeout
+    do throws(PostgresError) {
+      connection = try PostgresConnection(
+        address, timeout: timeout, interruption: try Interruption())
+    } catch {
+      throw DatabaseError(.postgres(error))
+    }
+  }
+
+  package var isUsable: Bool { connection.isUsable }
+
+  /// - Throws: ``DatabaseError/Code/invalidArgument`` if libpq cannot read an address.
+  package static func check(_ address: String) throws(DatabaseError) {
+    do throws(PostgresError) {
+      _ = try PostgresAddress(address)
+    } catch {
+      throw DatabaseError(.postgres(error))
+    }
+  }
+
+  /// The names of all namespaces; none if there is no cluster.
+  package func namespaces() throws(DatabaseError) -> [String] {
+    try read { (connection, timeout) throws(PostgresError) in
+      let rows = try connection.execute("SELECT namespace FROM dendro.head", timeout: timeout)
+      return try rows.map { (row) throws(PostgresError) in try rows.text(row, 0) }
+    } ?? []
+  }
+
+  package func hasNamespace(_ name: String) throws(DatabaseError) -> Bool {
+    try read { (connection, timeout) throws(PostgresError) in
+      try connection.execute(
+        "SELECT namespace FROM dendro.head WHERE namespace = $1", [.text(name)], timeout: timeout
+      ).count > 0
+    } ?? false
+  }
+
+  /// All of it, as of one moment; nil if there is no cluster.
+  package func overview() throws(DatabaseError) -> ClusterOverview? {
+    try read { (connection, timeout) throws(PostgresError) in
+      try connection.executeScript(
+        "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", timeout: timeout)
+      let overview = try Self.overview(connection, timeout)
+      try connection.executeScript("COMMIT", timeout: timeout)
+      return overview
+    } ?? nil
+  }
+
+  /// - Returns: nil if there are no such tables.
+  private func read<R>(
+    _ body: (PostgresConnection, Duration) throws(PostgresError) -> R
+  ) throws(DatabaseError) -> R? {
+    do throws(PostgresError) {
+      return try body(connection, timeout)
+    } catch {
+      switch error {
+      case .refused("42P01", _), .refused("3F000", _): return nil
+      default: throw DatabaseError(.postgres(error))
+      }
+    }
+  }
+
+  private static func overview(
+    _ connection: PostgresConnection, _ timeout: Duration
+  ) throws(PostgresError) -> ClusterOverview? {
+    let cluster = try connection.execute(
+      "SELECT id, version FROM dendro.cluster WHERE one = 1", timeout: timeout)
+    guard cluster.count > 0 else { return nil }
+    let heads = try connection.execute(
+      """
+      SELECT h.namespace, h.epoch, h.leader, h.lsn, s.address
+      FROM dendro.head h LEFT JOIN dendro.server s ON s.id = h.leader ORDER BY h.namespace
+      """, timeout: timeout)
+    var namespaces = try heads.map { (row) throws(PostgresError) in
+      let leader = ServerID(bytes: try heads.bytes(row, 2))
+      return ClusterOverview.Namespace(
+        name: try heads.text(row, 0), epoch: try heads.integer(row, 1),
+        leader: leader == .none ? nil : leader.description,
+        leaderAddress: heads.isNull(row, 4) ? nil : try heads.address(row, 4),
+        lsn: UInt64(clamping: try heads.integer(row, 3)))
+    }
+    let logs = try connection.execute(
+      """
+      SELECT namespace, count(*), CAST(sum(size) AS bigint) FROM dendro.log GROUP BY namespace
+      """, timeout: timeout)
+    for row in 0..<logs.count {
+      let name = try logs.text(row, 0)
+      guard let index = namespaces.firstIndex(where: { $0.name == name }) else { continue }
+      namespaces[index].rowCount = try logs.integer(row, 1)
+      namespaces[index].byteCount = try logs.integer(row, 2)
+    }
+    let servers = try connection.execute(
+      "SELECT id, namespace, counter, lsn, address FROM dendro.server ORDER BY address, id",
+      timeout: timeout)
+    for row in 0..<servers.count {
+      let name = try servers.text(row, 1)
+      guard let index = namespaces.firstIndex(where: { $0.name == name }) else { continue }
+      namespaces[index].servers.append(
+        ClusterOverview.Server(
+          name: ServerID(bytes: try servers.bytes(row, 0)).description,
+          address: try servers.address(row, 4),
+          lsn: UInt64(clamping: try servers.integer(row, 3)),
+          counter: try servers.integer(row, 2)))
+    }
+    return ClusterOverview(
+      id: ServerID(bytes: try cluster.bytes(0, 0)).description, version: try cluster.integer(0, 1),
+      namespaces: namespaces)
+  }
+}
+
+extension PostgresRows {
+  fileprivate func map<R>(
+    _ transform: (Int) throws(PostgresError) -> R
+  ) throws(PostgresError) -> [R] {
+    var results: [R] = []
+    for row in 0..<count { results.append(try transform(row)) }
+    return results
+  }
+
+  fileprivate func address(_ row: Int, _ column: Int) throws(PostgresError) -> String? {
+    let text = try text(row, column)
+    return text.isEmpty ? nil : text
+  }
+}

@@ -1,0 +1,50 @@
+import Dendro
+import DendroProtocol
+import Dispatch
+
+/// A request for `/.leader`: whether this server leads in a database that several servers have. What passes clients on to
+/// servers asks it of each of them, without a credential.
+struct LeaderCall: Sendable {
+  static let path = "/.leader"
+
+  let exchange: Exchange
+  let service: RESTService
+  /// Nil for the database of requests without a name.
+  let namespace: String?
+
+  init(_ exchange: Exchange, _ target: RequestTarget, _ service: RESTService) throws(RESTError) {
+    guard exchange.method == "GET" || exchange.method == "HEAD" else {
+      throw RESTError(405, "Who leads is read with GET.")
+    }
+    guard service.namespaces.havePeers else {
+      throw RESTError(404, "No other server has the databases of this one.")
+    }
+    self.exchange = exchange
+    self.service = service
+    namespace = try RESTRequest.namespace(target, exchange.headers)
+  }
+
+  func perform() {
+    service.note(namespace, exchange)
+    if let open = service.namespaces.open(namespace) { return answer(open) }
+    service.workers.async {
+      do {
+        answer(try service.namespaces.namespace(namespace, makesNew: false))
+      } catch {
+        exchange.finish(RESTAnswer(RESTError(error)))
+      }
+    }
+  }
+
+  private func answer(_ lease: NamespaceLease) {
+    exchange.lease = lease
+    guard let status = lease.namespace.peerStatus else {
+      return exchange.finish(RESTAnswer(.notFound))
+    }
+    let leads = lease.namespace.leads
+    let text = status.publicJSON(takesWrites: leads) + "\n"
+    var answer = RESTAnswer(page: Array(text.utf8), type: "application/json; charset=utf-8")
+    if !leads { answer.status = 503 }
+    exchange.finish(answer)
+  }
+}
