@@ -17,7 +17,8 @@ enum Phase {
     switch self {
     case .running: nil
     case .full(let error): .diskFull(error)
-    case .poisoned(let error), .withheld(let error): error
+    case .poisoned(let error): error
+    case .withheld(let error): error
     case .closing, .closed: .closed
     }
   }
