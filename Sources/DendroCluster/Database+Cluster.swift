@@ -8,9 +8,9 @@ extension Database {
   ///
   /// The directory has a copy of the data, from which reads and listeners are served. One server leads and takes writes;
   /// each acknowledged write is committed in PostgreSQL, as safely as that is configured, whatever
-  /// ``DatabaseOptions/durability`` says. The others show each write once they have it. What is written at them
+  /// `DatabaseOptions.durability` says. The others show each write once they have it. What is written at them
   /// goes to the leader, and shows and returns once it has come back; transactions are refused there with
-  /// ``DatabaseError/Code/unavailable``. If the leader is gone for three seconds, another one takes over. See
+  /// `DatabaseError.Code.unavailable`. If the leader is gone for three seconds, another one takes over. See
   /// <doc:DendroCluster>.
   ///
   /// - Parameters:
@@ -18,12 +18,12 @@ extension Database {
   ///   - address: of PostgreSQL: a `postgresql://` URL, or a line of keys and values as libpq reads it. The password
   ///     rather stands in a `PGPASSFILE` or a service file than here.
   ///   - namespace: which of the databases that the cluster has; made if it is new.
-  ///   - options: how the database behaves. ``DatabaseOptions/durability`` and ``DatabaseOptions/loading`` do not count,
+  ///   - options: how the database behaves. `DatabaseOptions.durability` and `DatabaseOptions.loading` do not count,
   ///     and a write has 16 MB at most.
-  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/unavailable`` if PostgreSQL does not answer within ten seconds,
-  ///   ``DatabaseError/Code/invalidArgument`` if the directory belongs to another cluster or namespace,
-  ///   ``DatabaseError/Code/corrupt`` if PostgreSQL was set back to a time before writes that the directory has,
-  ///   ``DatabaseError/Code/locked`` with the holder's process id.
+  /// - Throws: `DatabaseError`: `DatabaseError.Code.unavailable` if PostgreSQL does not answer within ten seconds,
+  ///   `DatabaseError.Code.invalidArgument` if the directory belongs to another cluster or namespace,
+  ///   `DatabaseError.Code.corrupt` if PostgreSQL was set back to a time before writes that the directory has,
+  ///   `DatabaseError.Code.locked` with the holder's process id.
   /// - Complexity: O(log since the newest checkpoint, and what the log in PostgreSQL has beyond).
   public static func open(
     at path: String, replicatedBy address: String, namespace: String,

@@ -19,14 +19,14 @@ package final class ClusterNames: Sendable {
 
   /// All of them.
   ///
-  /// - Throws: ``DatabaseError`` if PostgreSQL does not answer.
+  /// - Throws: `DatabaseError` if PostgreSQL does not answer.
   package func all() throws(DatabaseError) -> [String] {
     try ask { (reader) throws(DatabaseError) in try reader.namespaces() }
   }
 
   /// Whether there is one with this name.
   ///
-  /// - Throws: ``DatabaseError`` if PostgreSQL does not answer.
+  /// - Throws: `DatabaseError` if PostgreSQL does not answer.
   package func has(_ name: String) throws(DatabaseError) -> Bool {
     try ask { (reader) throws(DatabaseError) in try reader.hasNamespace(name) }
   }

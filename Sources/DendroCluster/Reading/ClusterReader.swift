@@ -5,8 +5,10 @@ package final class ClusterReader {
   private let connection: PostgresConnection
   private let timeout: Duration
 
-  /// - Parameter address: as libpq reads it.
-  /// - Throws: ``DatabaseError/Code/unavailable`` if PostgreSQL does not answer, ``DatabaseError/Code/invalidArgument`` if
+  /// - Parameters:
+  ///   - address: as libpq reads it.
+  ///   - timeout: for each answer.
+  /// - Throws: `DatabaseError.Code.unavailable` if PostgreSQL does not answer, `DatabaseError.Code.invalidArgument` if
   ///   the address is none.
   package init(_ address: String, timeout: Duration = .seconds(5)) throws(DatabaseError) {
     self.timeout = timeout
@@ -20,7 +22,7 @@ package final class ClusterReader {
 
   package var isUsable: Bool { connection.isUsable }
 
-  /// - Throws: ``DatabaseError/Code/invalidArgument`` if libpq cannot read an address.
+  /// - Throws: `DatabaseError.Code.invalidArgument` if libpq cannot read an address.
   package static func check(_ address: String) throws(DatabaseError) {
     do throws(PostgresError) {
       _ = try PostgresAddress(address)
