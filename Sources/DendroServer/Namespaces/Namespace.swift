@@ -35,7 +35,10 @@ package final class Namespace: Sendable {
   /// For messages that wait for others, or are long.
   let messages: FairQueue
 
-  /// - Parameter peer: what part this server has in the database; nil if no other server has it.
+  /// - Parameters:
+  ///   - name: by which requests ask for the database.
+  ///   - database: is served.
+  ///   - peer: what part this server has in the database; nil if no other server has it.
   /// - Throws: `DatabaseError` if the database is closed; `DatabaseServerError` if another server serves it.
   package convenience init(
     _ name: String, _ database: Database,
