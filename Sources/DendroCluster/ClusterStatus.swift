@@ -48,7 +48,7 @@ public struct ClusterStatus: Hashable, Sendable {
     epoch = status.epoch
     lsn = (try? node.withEngine { $0.head.lsn.rawValue }) ?? 0
     sharedLSN = max(
-      status.sharedLSN.rawValue, node.leadership.position?.lsn.rawValue ?? 0)
+      status.sharedLSN.rawValue, node.leadership.position?.lsn.rawValue ?? 0, lsn)
     leader = status.leader?.description
     leaderAddress =
       status.leader == nil || status.leaderAddress.isEmpty ? nil : status.leaderAddress

@@ -78,6 +78,12 @@ final class CopyFile: Sendable {
 
   deinit { close(descriptor) }
 
+  /// Checks that a session is one with the cluster of which the directory has a copy.
+  func check(_ session: ClusterSession) throws(ClusterError) {
+    guard let databaseID, session.databaseID != databaseID else { return }
+    throw .postgres(.unreachable("the address leads to another cluster now"))
+  }
+
   /// Says whose copy the directory has from now on. Synchronized.
   func claim(_ databaseID: DatabaseID) throws(ClusterError) {
     try write(head: databaseID)

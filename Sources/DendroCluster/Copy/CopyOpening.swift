@@ -134,8 +134,14 @@ struct CopyOpening {
       // The disk has lost the end, or the process has died before it was written.
       return CopyPosition(lsn: last, chain: try self.chain(at: last, head))
     }
-    let own = try followed(known, to: last)
-    if let shared = try self.chain(at: last, head), shared != own { throw otherLog(last) }
+    // What cannot be read any more cannot be compared.
+    guard let own = try? followed(known, to: last) else { return nil }
+    if let shared = try self.chain(at: last, head) {
+      guard shared == own else { throw otherLog(last) }
+    } else if let next = try session.batches(behind: last).first, next.firstLSN <= last {
+      // The disk has lost the rest of a batch.
+      return CopyPosition(lsn: last, chain: nil)
+    }
     return CopyPosition(lsn: last, chain: own)
   }
 

@@ -80,10 +80,12 @@ extension ClusterSession {
     var requests: [Request] = []
     do throws(PostgresError) {
       for row in 0..<rows.count {
-        guard let number = UInt64(exactly: try rows.integer(row, 1)) else { continue }
+        let (number, count) = (try rows.integer(row, 1), try rows.integer(row, 2))
+        // No server has made so many writes.
+        guard (1...(1 << 62)).contains(number), (1...(1 << 20)).contains(count) else { continue }
         requests.append(
           Request(
-            client: try rows.bytes(row, 0), number: number, count: try rows.integer(row, 2),
+            client: try rows.bytes(row, 0), number: UInt64(number), count: count,
             body: try rows.bytes(row, 3)))
       }
     } catch {
@@ -92,10 +94,14 @@ extension ClusterSession {
     return requests
   }
 
-  func removeRequest(_ row: Request) throws(ClusterError) {
+  /// Removes a row that the engine has got in an epoch, and not one that was left for the next leader since.
+  func removeRequest(_ row: Request, epoch: Int64) throws(ClusterError) {
     _ = try execute(
-      "DELETE FROM dendro.request WHERE namespace = $1 AND client = $2 AND number = $3",
-      [namespace, .bytes(row.client), .integer(Int64(row.number))])
+      """
+      DELETE FROM dendro.request
+      WHERE namespace = $1 AND client = $2 AND number = $3 AND epoch = $4
+      """,
+      [namespace, .bytes(row.client), .integer(Int64(row.number)), .integer(epoch)])
   }
 
   func answer(

@@ -58,7 +58,7 @@ struct Requests {
     if !rows.isEmpty { lastTime = .now }
     for row in rows {
       guard submit(row, engine) else { break }
-      try session.removeRequest(row)
+      try session.removeRequest(row, epoch: epoch)
     }
     let answers = answers.all
     for answer in answers {

@@ -11,8 +11,8 @@ import DendroStorage
 /// | payloads one behind the other, as one LZ4 block or, where that is not shorter, as they are | to the end |
 enum BatchBody {
   private static let version: UInt8 = 1
-  /// More than any batch has: of writes of 16 MiB, with room for their heads.
-  static let payloadByteLimit: UInt64 = 64 << 20
+  /// As much as PostgreSQL holds in one value, and more than any batch has.
+  static let payloadByteLimit: UInt64 = 1 << 30
 
   static func encode(_ records: [SharedRecord]) -> [UInt8] {
     var head = ByteWriter()

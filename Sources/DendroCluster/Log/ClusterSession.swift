@@ -8,27 +8,35 @@ final class ClusterSession {
   let clusterID: ClusterID
   private let connection: PostgresConnection
   private let settings: ClusterSettings
-  private let timeout: Duration
+  private var timeout: Duration
 
   var namespace: PostgresValue { .text(settings.namespace) }
 
-  /// - Parameter newClusterID: drawn at random.
+  /// - Parameters:
+  ///   - newClusterID: drawn at random.
+  ///   - patience: how long connecting and the first write may take; nil: as long as any statement.
   init(
-    _ settings: ClusterSettings, _ interruption: Interruption, newClusterID: [UInt8]
+    _ settings: ClusterSettings, _ interruption: Interruption, newClusterID: [UInt8],
+    patience: Duration? = nil
   ) throws(ClusterError) {
     self.settings = settings
-    timeout = settings.statementTimeout
+    let patience = patience ?? settings.statementTimeout
+    timeout = patience
     do throws(PostgresError) {
       connection = try PostgresConnection(
-        settings.address, timeout: settings.statementTimeout, interruption: interruption)
+        settings.address, timeout: patience, interruption: interruption)
     } catch {
       throw .postgres(error)
     }
     clusterID = try ClusterSchema.prepare(connection, newID: newClusterID, timeout: timeout)
     try beat(lsn: nil)
+    timeout = settings.statementTimeout
   }
 
   var isUsable: Bool { connection.isUsable }
+
+  /// What the directories of all servers say of the namespace.
+  var databaseID: DatabaseID { clusterID.databaseID(of: settings.namespace) }
 
   func execute(
     _ sql: String, _ parameters: [PostgresValue]

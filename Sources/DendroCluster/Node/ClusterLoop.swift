@@ -69,12 +69,13 @@ struct ClusterLoop {
   private mutating func usableSession() throws(ClusterError) -> ClusterSession {
     if let session, session.isUsable { return session }
     session = nil
-    var settings = settings
-    settings.statementTimeout = pauses.timeout
     let new = try ClusterSession(
-      settings, node.interruption, newClusterID: node.environment.randomness.bytes(16))
+      settings, node.interruption, newClusterID: node.environment.randomness.bytes(16),
+      patience: pauses.timeout)
+    try node.copy.check(new)
     session = new
-    lastBeat = .now
+    // The head is read before anything else.
+    lastBeat = nil
     return new
   }
 
@@ -87,8 +88,10 @@ struct ClusterLoop {
       node.update { $0.trouble = nil }
     }
     if isPaused, isLeading, node.leadership.trouble == nil {
-      isPaused = false
-      try? node.withEngine { engine in engine.resumeLeading { node.leadership.epoch != nil } }
+      let resumes =
+        try? node.withEngine { engine in engine.resumeLeading { node.leadership.epoch != nil } }
+      // While a batch is being appended it is asked again.
+      isPaused = resumes != true
     }
   }
 
@@ -97,6 +100,8 @@ struct ClusterLoop {
       node.record(LogEvent(.warning, "PostgreSQL does not answer", ["error": "\(error)"]))
     }
     node.update { $0.trouble = "\(error)" }
+    // What a leader's counter does meanwhile is not seen.
+    watched = nil
     pauseLeadingIfDue("\(error)", since: lastSuccess)
     node.forwarding.expire()
     // A line that works may have been refused something.
@@ -124,9 +129,7 @@ struct ClusterLoop {
     }
     if isBeatDue {
       let position = node.leadership.position
-      let asked = ContinuousClock.now
       try beat(session, position?.lsn)
-      node.leadership.hurry(sentBefore: asked)
       requests?.hasFollowers = try session.hasFollowers()
       if let position { node.update { $0.sharedLSN = position.lsn } }
       let head = try session.head()
@@ -209,13 +212,22 @@ struct ClusterLoop {
 
   /// - Returns: how long to sleep before the next look.
   private mutating func follow(_ session: ClusterSession) throws(ClusterError) -> Duration {
+    if let failure = try node.withEngine({ $0.copyFailure }) { throw .engine(failure) }
     let head = try session.head()
     let isNew = head.position.lsn > position.lsn
     try take(session, upTo: head.position)
     if isBeatDue { try beat(session, position.lsn) }
+    let leader = head.leader == .none ? nil : head.leader
+    let isOpening = node.currentStatus.role == .opening
+    if isOpening || leader != node.currentStatus.leader {
+      let place = head.leaderAddress.isEmpty ? "" : ": " + head.leaderAddress
+      try node.withEngine {
+        $0.pauseLeading(leader == nil ? "no server leads" : "another server leads" + place)
+      }
+    }
     node.update { status in
       status.epoch = head.epoch.number
-      status.leader = head.leader == .none ? nil : head.leader
+      status.leader = leader
       status.leaderAddress = head.leaderAddress
       status.sharedLSN = head.position.lsn
     }
@@ -286,7 +298,7 @@ struct ClusterLoop {
     }
     guard begins else {
       node.leadership.end()
-      throw .engine(.closed)
+      throw .engine(try node.withEngine { $0.copyFailure } ?? .closed)
     }
     isLeading = true
     isPaused = false
@@ -320,6 +332,8 @@ struct ClusterLoop {
         throw try missingLog(session)
       }
       for batch in batches { try take(batch) }
+      let lsn = position.lsn
+      node.update { $0.takenLSN = lsn }
       // So that the log is not trimmed in front of a server that has much to read.
       if isBeatDue { try beat(session, position.lsn) }
     }

@@ -40,7 +40,11 @@ final class ClusterNode: SharedLog {
     var leaderAddress = ""
     /// The last write in the shared log, as far as this server knows.
     var sharedLSN = LogSequenceNumber.zero
+    /// The last write that was taken from it.
+    var takenLSN = LogSequenceNumber.zero
     var takeoverCount: UInt64 = 0
+    /// Whether the thread has ended.
+    var hasLeft = false
     /// Why PostgreSQL cannot be reached; nil if it can.
     var trouble: String?
   }
@@ -85,6 +89,7 @@ final class ClusterNode: SharedLog {
     let thread = Thread { [self] in
       var loop = ClusterLoop(self, at: position)
       loop.run()
+      update { $0.hasLeft = true }
     }
     thread.name = "dendro-cluster"
     thread.start()
@@ -94,7 +99,8 @@ final class ClusterNode: SharedLog {
   ///
   /// - Throws: why it does neither.
   func waitUntilInStep(_ limit: Duration) throws(ClusterError) {
-    let deadline = ContinuousClock.now + limit
+    var deadline = ContinuousClock.now + limit
+    var takenLSN = LogSequenceNumber.zero
     while true {
       let seen = changes.signalCount
       let status = currentStatus
@@ -102,6 +108,11 @@ final class ClusterNode: SharedLog {
       case .leading, .following: return
       case .stopped(let reason): throw .files(reason)
       case .opening: break
+      }
+      // A long log takes its time.
+      if status.takenLSN > takenLSN {
+        takenLSN = status.takenLSN
+        deadline = .now + limit
       }
       guard changes.wait(behind: seen, until: deadline) else {
         throw .engine(
@@ -163,7 +174,14 @@ final class ClusterNode: SharedLog {
   }
 
   func engineClosed() {
-    if isStarted { leadership.engineClosed() }
+    guard isStarted else { return }
+    leadership.engineClosed()
+    // A program that ends next would end the thread before it has left the leading to another server.
+    let deadline = ContinuousClock.now + .seconds(1)
+    while true {
+      let seen = changes.signalCount
+      if currentStatus.hasLeft || !changes.wait(behind: seen, until: deadline) { return }
+    }
   }
 
   private var isStarted: Bool { engine.withLock { $0.isStarted } }

@@ -26,8 +26,8 @@ final class Leadership: Sendable {
     var position: LogPosition?
     /// Since when PostgreSQL does not take a batch, and why.
     var trouble: Trouble?
-    /// Since when an answer to a batch is waited for; nil if none is.
-    var waitsSince: ContinuousClock.Instant?
+    /// Until when an answer to a batch is waited for; nil if none is.
+    var waitsUntil: ContinuousClock.Instant?
     var isClosing = false
     var isClosed = false
     /// When an outcome that is not known is not waited for any more.
@@ -122,11 +122,11 @@ final class Leadership: Sendable {
     var pauses = Pauses(settings.statementTimeout)
     while true {
       do throws(ClusterError) {
-        let open = try usable(&session)
+        let open = try usable(&session, pauses.timeout)
         // Whether the statement arrives is not known until it is answered.
         let isMoved: Bool
-        state.withLock { $0.waitsSince = .now }
-        defer { state.withLock { $0.waitsSince = nil } }
+        state.withLock { $0.waitsUntil = .now + pauses.timeout }
+        defer { state.withLock { $0.waitsUntil = nil } }
         do throws(ClusterError) {
           isMoved = try open.append(batch, timeout: pauses.timeout)
         } catch {
@@ -140,8 +140,8 @@ final class Leadership: Sendable {
         let stands = try open.stands(batch)
         if stands == true { return }
         let head = try open.head()
-        // PostgreSQL was set back. The node's thread may be able to append again what is missing.
-        if head.epoch == batch.epoch, head.position.lsn < batch.before.lsn, self.epoch != nil {
+        // PostgreSQL was set back, or just was. The node's thread may be able to append again what is missing.
+        if head.epoch == batch.epoch, self.epoch != nil {
           throw ClusterError.setBack("the log in PostgreSQL ends at write \(head.position.lsn)")
         }
         state.withLock { $0.epoch = nil }
@@ -163,11 +163,15 @@ final class Leadership: Sendable {
   private static let isTrimmed =
     "another server leads, and what the log had of this time is trimmed"
 
-  private func usable(_ session: inout Session) throws(ClusterError) -> ClusterSession {
+  private func usable(
+    _ session: inout Session, _ patience: Duration
+  ) throws(ClusterError) -> ClusterSession {
     if let open = session.open, open.isUsable { return open }
     session.open = nil
     let open = try ClusterSession(
-      settings, interruption, newClusterID: randomness.bytes(ClusterID.byteCount))
+      settings, interruption, newClusterID: randomness.bytes(ClusterID.byteCount),
+      patience: patience)
+    try copy.check(open)
     session.open = open
     return open
   }
@@ -187,14 +191,8 @@ final class Leadership: Sendable {
   }
 
   /// Has a batch that waits for its answer sent again at once, over another connection.
-  ///
-  /// - Parameter time: only if it was sent so long before this that the answer is missing.
-  func hurry(sentBefore time: ContinuousClock.Instant? = nil) {
-    let isStuck = state.withLock { state in
-      guard let since = state.waitsSince else { return false }
-      return time.map { $0 - since >= settings.statementTimeout } ?? true
-    }
-    if isStuck { interruption.set() }
+  func hurry() {
+    if state.withLock({ $0.waitsUntil != nil }) { interruption.set() }
   }
 
   func engineCloses() {

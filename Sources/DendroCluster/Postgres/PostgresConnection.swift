@@ -14,7 +14,9 @@ final class PostgresConnection {
 
   /// What the address may set otherwise. A line without an answer is found dead after ten seconds.
   private static let defaults = [
-    ("target_session_attrs", "read-write"), ("fallback_application_name", "dendro"),
+    // A warning says that a commit may not be replicated.
+    ("options", "-c client_min_messages=warning"), ("target_session_attrs", "read-write"),
+    ("fallback_application_name", "dendro"),
     ("keepalives", "1"), ("keepalives_idle", "5"), ("keepalives_interval", "2"),
     ("keepalives_count", "2"), ("tcp_user_timeout", "10000"),
   ]

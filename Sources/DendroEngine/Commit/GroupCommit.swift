@@ -185,8 +185,9 @@ final class GroupCommit: Sendable {
               .warning, "the disk took long to synchronize", ["seconds": "\(flush.inSeconds)"]))
         }
       }
-      // What callers wait for is the longer of the two.
-      acknowledge(&batch, appendTime ?? flush, disk, &effects)
+      // What callers wait for is the longer of the two. An outage is no measure of the next append.
+      acknowledge(
+        &batch, appendTime.map { min($0, .milliseconds(100)) } ?? flush, disk, &effects)
       return nil
     } catch {
       guard shared != nil else {

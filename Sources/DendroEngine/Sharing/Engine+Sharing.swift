@@ -25,19 +25,26 @@ extension Engine {
     pipeline.groupCommit.beginLeading(if: { true }, with: first, now: pipeline.clock.now())
   }
 
-  /// Refuses new writes for a reason. Those that were admitted go on to wait for the shared log.
+  /// Refuses new writes for a reason, which replaces the one before. Those that were admitted go on to wait for the shared
+  /// log.
   package func pauseLeading(_ reason: String) {
     pipeline.withAdmission { admission in
-      if case .running = admission.phase { admission.phase = .withheld(.unavailable(reason)) }
+      switch admission.phase {
+      case .running, .withheld: admission.phase = .withheld(.unavailable(reason))
+      case .full, .poisoned, .closing, .closed: break
+      }
     }
+    // Writers that wait for room in the open batch are refused as well.
+    pipeline.stall.end()
   }
 
   /// Takes writes again after `pauseLeading(_:)`.
   ///
   /// - Parameter leads: whether the shared log has refused no batch since; asked while none is being appended.
-  package func resumeLeading(if leads: () -> Bool) {
-    _ = pipeline.groupCommit.beginLeading(
-      if: leads, with: { [] }, now: pipeline.clock.now())
+  /// - Returns: false if a batch is being appended, for which this does not wait, or writes are refused for another reason.
+  package func resumeLeading(if leads: () -> Bool) -> Bool {
+    pipeline.groupCommit.beginLeading(
+      if: leads, waits: false, with: { [] }, now: pipeline.clock.now())
   }
 
   /// Refuses writes for a reason, and takes back those that the shared log has not taken: it takes none any more.

@@ -132,14 +132,15 @@ extension GroupCommit {
     }
   }
 
+  /// - Parameter waits: whether it waits for the end of a turn.
   func beginLeading(
-    if leads: () -> Bool, with first: () -> [(write: EncodedWrite, completion: Completion)],
-    now: Int64
+    if leads: () -> Bool, waits: Bool = true,
+    with first: () -> [(write: EncodedWrite, completion: Completion)], now: Int64
   ) -> Bool {
     var refused: [Batch.PendingCompletion] = []
     // A turn that takes writes back is at its end then.
-    let begins = disk.withLock { disk in
-      guard disk != nil, leads() else { return false }
+    func begin(_ isOpen: Bool) -> Bool {
+      guard isOpen, leads() else { return false }
       return admission.withLock { admission in
         guard case .withheld = admission.phase else { return false }
         admission.phase = .running
@@ -152,6 +153,10 @@ extension GroupCommit {
         return true
       }
     }
+    let begins =
+      waits
+      ? disk.withLock { begin($0 != nil) }
+      : disk.withLockIfAvailable { begin($0 != nil) } ?? false
     for pending in refused { pending.completion(pending.result) }
     return begins
   }

@@ -159,6 +159,8 @@ package final class Namespace: Sendable {
   ///
   /// - Returns: false if last writes of sessions were refused for lack of room.
   func settle() -> Bool {
+    // What is written where another server leads would wait for that one.
+    if refusalToWrite != nil { return !hasRefusedWrites }
     // The completion comes after those of all earlier writes.
     let isWritten = DispatchSemaphore(value: 0)
     engine.submit(Draft(.update(.root, []))) { _ in isWritten.signal() }
