@@ -8,7 +8,8 @@ import Synchronization
 /// They go to the leader in their order, as rows of requests, each with the name of this opening and a number, which the
 /// leader puts into the log with the write. A write stands once it comes back in the log. If the epoch of the leader that
 /// had it ends without it, it does not, and goes to the next one: the log of an epoch that has ended grows no more.
-/// The leader takes no number of an opening twice. So each write is made once, whoever leads, and whatever was sent twice.
+/// A leader ignores a number that it has seen of an opening. So each write is made once, also if it is sent to several leaders
+/// or sent twice.
 final class Forwarding: Sendable {
   /// Names this opening of the server in the log.
   let client: [UInt8]

@@ -1,5 +1,5 @@
-/// The time for which one server leads a namespace. Two who both believe that they have begun one are told apart by the
-/// token.
+/// The time for which one server leads a namespace. If two servers believe that they have begun an epoch, its token tells
+/// which of them has.
 struct Epoch: Hashable, Sendable {
   static let tokenByteCount = 16
 

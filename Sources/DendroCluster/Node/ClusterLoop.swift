@@ -273,7 +273,7 @@ struct ClusterLoop {
 
   /// Whether the leader has stood still for so long that this server takes over.
   private mutating func isLeaderGone(_ head: SharedHead) -> Bool {
-    // The directory is locked: whoever had this server's name before has ended.
+    // The directory is locked: the process that led under this server's name has ended.
     if head.leader == .none || head.leader == settings.serverID { return true }
     let now = ContinuousClock.now
     guard let watched, watched.epoch == head.epoch, watched.leader == head.leader,

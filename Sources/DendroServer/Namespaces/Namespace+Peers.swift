@@ -12,7 +12,7 @@ extension Namespace {
   /// Whether clients should be sent here with their writes.
   var leads: Bool { peerStatus?.role == .leader && engine.writeRefusal == nil }
 
-  /// What a client is told whose write this server does not take, since it does not lead; nil for every other error.
+  /// The answer to a write that this server refuses because another one leads; nil for every other error.
   func refusal(notLeading error: DatabaseError) -> RESTError? {
     guard case EngineError.unavailable? = error.cause, let status = peerStatus else { return nil }
     switch status.role {
