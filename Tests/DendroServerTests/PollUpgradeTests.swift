@@ -61,9 +61,10 @@ struct PollUpgradeTests {
   func lostBefore() async throws {
     try await serving { served in
       let client = try PollClient(port: served.server.port)
-      for _ in 0..<3 {
+      for _ in 0..<100 {
         try {
           let socket = try socket(served, for: client)
+          #expect(socket.hello == acknowledgement)
           try socket.send(ping)
           #expect(try socket.message() == pong)
           try socket.frame(0x8, [0x03, 0xE8])

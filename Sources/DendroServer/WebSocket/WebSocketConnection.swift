@@ -255,6 +255,9 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     case UInt8(WSLAY_BINARY_FRAME.rawValue) where !isRefused:
       refuse(context, WSLAY_CODE_UNSUPPORTED_DATA)
     case UInt8(WSLAY_PING.rawValue): pingCount += 1
+    case UInt8(WSLAY_CONNECTION_CLOSE.rawValue):
+      // Before it is answered: who has the answer may rely on it that the session has been left.
+      endReceiver()
     default: break  // libwslay answers control frames by itself.
     }
   }
@@ -335,8 +338,12 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     context = nil
     loop.forget(descriptor)
     DendroPlatform.close(descriptor)
+    endReceiver()
+    return nil
+  }
+
+  private func endReceiver() {
     receiver?.leave()
     receiver = nil
-    return nil
   }
 }
