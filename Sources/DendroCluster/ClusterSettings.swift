@@ -1,11 +1,25 @@
+import DendroTree
+
 /// Which namespace a server has, and how it is reached and reaches others.
 struct ClusterSettings: Sendable {
   /// Of PostgreSQL: a `postgresql://` URL, or a line of keys and values as libpq reads it.
   var address: String
   var namespace: String
   var serverID: ServerID
+  /// Tells this opening of the server from others; drawn at random.
+  var opening = (0..<openingByteCount).map { _ in UInt8.random(in: .min ... .max) }
   /// Where other servers reach this one; empty if it takes no requests.
   var ownAddress = ""
+
+  static let openingByteCount = 8
+
+  /// Names this opening of this server among all, in the log and in PostgreSQL.
+  var client: [UInt8] { serverID.bytes + opening }
+
+  /// An opening as text, of what names it among all.
+  static func openingText(of client: [UInt8]) -> String {
+    hexadecimal(Array(client.suffix(openingByteCount)))
+  }
 
   /// Without an answer for so long a connection counts as lost.
   var statementTimeout = Duration.seconds(5)

@@ -94,7 +94,7 @@ public final class DatabaseServer: Sendable {
       service.webSockets.tick()
       service.polls.tick()
       service.retryLastWrites()
-      service.endSessionsOfLeaders()
+      service.endLostSessions()
       service.refreshRules()
       service.workers.async { namespaces.closeIdle() }
     }

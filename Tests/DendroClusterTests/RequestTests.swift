@@ -14,13 +14,8 @@ struct RequestTests {
     var limits = Forwarding.Limits()
     limits.count = 5
     limits.rowCount = 2
-    forwarding = Forwarding(
-      ServerID(bytes: Array(0..<16)), Numbers(), limits: limits)
+    forwarding = Forwarding(client: Array(0..<24), limits: limits)
     forwarding.setOpen(true)
-  }
-
-  private final class Numbers: Randomness {
-    func next() -> UInt64 { 7 }
   }
 
   /// What completions got.
@@ -59,13 +54,77 @@ struct RequestTests {
     #expect(forwarding.nextRow()?.map(\.number) == [3, 4])
     // One has come back in the log of the epoch, the other has not.
     let completion = forwarding.completion(
-      of: WriteOrigin(client: forwarding.client, number: 1))
+      of: WriteOrigin(client: forwarding.client, number: 1)
+    ) { .empty }
     completion?(.success(nil))
     forwarding.begin(epoch: 4)
     #expect(forwarding.nextRow()?.map(\.number) == [2, 3])
-    forwarding.end(2, .noData)
+    forwarding.note([answer(2, .noData, at: 9)], epoch: 4)
+    forwarding.endAnswered(upTo: LogSequenceNumber(9))
     #expect(results.all == ["1 nothing", "2 refused"])
-    #expect(forwarding.completion(of: WriteOrigin(client: [1], number: 3)) == nil)
+    #expect(forwarding.completion(of: WriteOrigin(client: [1], number: 3)) { .empty } == nil)
+  }
+
+  private func answer(
+    _ number: UInt64, _ answer: ForwardedAnswer, at lsn: UInt64
+  ) -> Forwarding.Answer {
+    Forwarding.Answer(number: number, answer: answer, lsn: LogSequenceNumber(lsn))
+  }
+
+  @Test("an answer counts once all is there that the leader had, and in its epoch alone")
+  func early() throws {
+    let results = Results()
+    for value in 1...2 { #expect(forwarding.add(try write(value), results.completion("\(value)"))) }
+    let row = try #require(forwarding.nextRow())
+    forwarding.begin(epoch: 3)
+    forwarding.sent(row, epoch: 3)
+    forwarding.note([answer(1, .nothing, at: 5), answer(2, .nothing, at: 7)], epoch: 3)
+    forwarding.note([answer(2, .noData, at: 5)], epoch: 2)
+    forwarding.endAnswered(upTo: LogSequenceNumber(4))
+    #expect(results.all.isEmpty)
+    forwarding.endAnswered(upTo: LogSequenceNumber(6))
+    #expect(results.all == ["1 nothing"])
+    // What the leader had then may not stand.
+    forwarding.begin(epoch: 4)
+    forwarding.endAnswered(upTo: LogSequenceNumber(9))
+    #expect(results.all == ["1 nothing"])
+    #expect(forwarding.nextRow()?.map(\.number) == [2])
+  }
+
+  @Test("what a client has numbered comes back under its name, also if it was passed on twice")
+  func named() throws {
+    let results = Results()
+    let origin = WriteOrigin(client: Array("client".utf8), number: 5)
+    let request = SharedRequest(try write(1), context: [1])
+    func add(_ name: String) -> Bool {
+      forwarding.add(.request(request), origin: origin) { outcome, data in
+        guard case .made(let lsn) = outcome else { return }
+        let value = data?.scalar.map { "\($0)" } ?? ""
+        results.completion(name + " " + value)(.success(lsn))
+      }
+    }
+    #expect(add("a") && add("b"))
+    let completion = forwarding.completion(of: origin) { Node(.integer(3)) }
+    completion?(.success(LogSequenceNumber(8)))
+    #expect(results.all == ["a integer(3) 8", "b integer(3) 8"])
+    #expect(forwarding.completion(of: origin) { .empty } == nil)
+    #expect(!forwarding.hasWaiting)
+  }
+
+  @Test("a server that begins to lead gets what waits, and passes on until nothing comes any more")
+  func handingOver() throws {
+    let results = Results()
+    let request = SharedRequest(try write(2), context: [1])
+    #expect(forwarding.add(try write(1), results.completion("1")))
+    #expect(forwarding.add(.request(request)) { _, _ in })
+    #expect(forwarding.takeAll().map { $0.asWrite == nil } == [false, true])
+    #expect(forwarding.isOpen)
+    #expect(forwarding.add(.request(request)) { _, _ in })
+    #expect(forwarding.takeMore().map(\.number) == [3])
+    #expect(forwarding.isOpen)
+    #expect(forwarding.takeMore().isEmpty)
+    #expect(!forwarding.isOpen)
+    #expect(!forwarding.add(.request(request)) { _, _ in })
   }
 
   @Test("what was never sent is refused at the end, and what may stand is not decided")
@@ -86,11 +145,20 @@ struct RequestTests {
   @Test("a row's body is its writes, and damaged ones are none")
   func bodies() throws {
     let results = Results()
-    for value in 1...2 { #expect(forwarding.add(try write(value), results.completion("\(value)"))) }
+    let bytes = EncodedWrite(.set(try Path(parsing: "b"), Node(.bytes([0, 255]))))
+    let system = EncodedWrite(try write(1), system: bytes)
+    #expect(forwarding.add(system, results.completion("1")))
+    let request = SharedRequest(try write(3), context: [7, 8, 9])
+    #expect(forwarding.add(.request(request)) { _, _ in })
     let body = RequestBody.encode(try #require(forwarding.nextRow()))
-    #expect(
-      RequestBody.decode(body, count: 2)?.map(\.keptBytes)
-        == [try write(1), try write(2)].map(\.keptBytes))
+    let contents = try #require(RequestBody.decode(body, count: 2))
+    guard case .write(let first) = contents[0], case .request(let second) = contents[1] else {
+      Issue.record("\(contents)")
+      return
+    }
+    #expect(first.keptBytes == system.keptBytes)
+    #expect(first.system?.keptBytes == bytes.keptBytes)
+    #expect(second.write.keptBytes == (try write(3)).keptBytes && second.context == [7, 8, 9])
     #expect(RequestBody.decode(body, count: 3) == nil)
     for end in 0..<body.count { #expect(RequestBody.decode(Array(body[..<end]), count: 2) == nil) }
     for place in body.indices {
@@ -105,12 +173,12 @@ struct RequestTests {
   func answers() {
     for answer in [
       ForwardedAnswer.nothing, .noData, .refused("why"), .tooLarge(bytes: 5, limit: 4),
-      .memoryLimit(bytes: 7, limit: 6),
+      .memoryLimit(bytes: 7, limit: 6), .answered([1, 0]),
     ] {
       let fields = answer.fields
       #expect(
         ForwardedAnswer(
-          kind: fields.kind, first: fields.first, second: fields.second, text: fields.text)
+          kind: fields.kind, first: fields.first, second: fields.second, body: fields.body)
           == answer)
     }
     #expect(ForwardedAnswer(.unavailable("")) == nil)

@@ -52,6 +52,11 @@ package final class ServerProcess {
     process.waitUntilExit()
   }
 
+  /// SIGSTOP, or SIGCONT.
+  package func freeze(_ isFrozen: Bool) {
+    DendroPlatform.kill(process.processIdentifier, isFrozen ? SIGSTOP : SIGCONT)
+  }
+
   /// SIGTERM: the server drains and closes.
   package func stop() -> Int32 {
     process.terminate()

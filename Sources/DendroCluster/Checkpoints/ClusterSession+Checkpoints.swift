@@ -240,15 +240,17 @@ extension ClusterSession {
   // MARK: Servers
 
   /// What the servers of the namespace have said of themselves.
-  func servers() throws(ClusterError) -> [ServerID: (counter: Int64, lsn: LogSequenceNumber?)] {
+  func servers() throws(ClusterError) -> [ServerID: (row: Peers.Row, lsn: LogSequenceNumber?)] {
     let rows = try execute(
-      "SELECT id, counter, lsn FROM dendro.server WHERE namespace = $1", [namespace])
-    var servers: [ServerID: (Int64, LogSequenceNumber?)] = [:]
+      "SELECT id, opening, counter, lsn FROM dendro.server WHERE namespace = $1", [namespace])
+    var servers: [ServerID: (Peers.Row, LogSequenceNumber?)] = [:]
     do throws(PostgresError) {
       for row in 0..<rows.count {
         servers[ServerID(bytes: try rows.bytes(row, 0))] = (
-          try rows.integer(row, 1),
-          UInt64(exactly: try rows.integer(row, 2)).map { LogSequenceNumber($0) }
+          Peers.Row(
+            opening: ClusterSettings.openingText(of: try rows.bytes(row, 1)),
+            counter: try rows.integer(row, 2)),
+          UInt64(exactly: try rows.integer(row, 3)).map { LogSequenceNumber($0) }
         )
       }
     } catch {

@@ -25,7 +25,7 @@ struct LogTrimming {
     self.session = session
     self.settings = settings
     self.upload = upload
-    seen = try session.servers().mapValues { $0.counter }
+    seen = try session.servers().mapValues { $0.row.counter }
   }
 
   /// - Parameter wait: waits for a time, or until the server stops.
@@ -45,7 +45,7 @@ struct LogTrimming {
 
   /// - Parameter lsn: of the checkpoint behind which the log stays.
   private func end(upTo lsn: LogSequenceNumber) throws(ClusterError) -> LogSequenceNumber {
-    let servers = try session.servers().filter { id, server in seen[id] != server.counter }
+    let servers = try session.servers().filter { id, server in seen[id] != server.row.counter }
     guard let slowest = servers.values.compactMap(\.lsn).min(), slowest < lsn,
       try session.logByteCount(behind: slowest, upTo: lsn, limit: settings.lagByteLimit)
         <= settings.lagByteLimit

@@ -1,3 +1,5 @@
+import DendroStorage
+
 extension ClusterSession {
   // MARK: Of a follower
 
@@ -19,32 +21,38 @@ extension ClusterSession {
       ])
   }
 
-  /// What leaders have said of this opening's writes. Each answer is given once.
-  func answers(to client: [UInt8]) throws(ClusterError) -> [(number: UInt64, ForwardedAnswer)] {
+  /// What the leader of an epoch has said of this opening's writes. Each answer is given once.
+  func answers(
+    to client: [UInt8], epoch: Int64
+  ) throws(ClusterError) -> [Forwarding.Answer] {
     let rows = try execute(
       """
-      SELECT number, kind, first, second, text FROM dendro.answer
-      WHERE namespace = $1 AND client = $2 ORDER BY number LIMIT 1000
-      """, [namespace, .bytes(client)])
-    var answers: [(number: UInt64, ForwardedAnswer)] = []
+      SELECT number, kind, first, second, body, lsn FROM dendro.answer
+      WHERE namespace = $1 AND client = $2 AND epoch = $3 ORDER BY number LIMIT 1000
+      """, [namespace, .bytes(client), .integer(epoch)])
+    var answers: [Forwarding.Answer] = []
     do throws(PostgresError) {
       for row in 0..<rows.count {
-        guard let number = UInt64(exactly: try rows.integer(row, 0)) else { continue }
+        guard let number = UInt64(exactly: try rows.integer(row, 0)),
+          let lsn = UInt64(exactly: try rows.integer(row, 5))
+        else { continue }
         answers.append(
-          (
-            number,
-            ForwardedAnswer(
+          Forwarding.Answer(
+            number: number,
+            answer: ForwardedAnswer(
               kind: try rows.integer(row, 1), first: try rows.integer(row, 2),
-              second: try rows.integer(row, 3), text: try rows.text(row, 4))
-          ))
+              second: try rows.integer(row, 3), body: try rows.bytes(row, 4)),
+            lsn: LogSequenceNumber(lsn)))
       }
     } catch {
       throw .postgres(error)
     }
     if let last = answers.last {
       _ = try execute(
-        "DELETE FROM dendro.answer WHERE namespace = $1 AND client = $2 AND number <= $3",
-        [namespace, .bytes(client), .integer(Int64(last.number))])
+        """
+        DELETE FROM dendro.answer
+        WHERE namespace = $1 AND client = $2 AND epoch <= $3 AND number <= $4
+        """, [namespace, .bytes(client), .integer(epoch), .integer(Int64(last.number))])
     }
     return answers
   }
@@ -57,17 +65,6 @@ extension ClusterSession {
       _ = try execute(
         "DELETE FROM dendro.\(table) WHERE namespace = $1 AND epoch < $2",
         [namespace, .integer(epoch)])
-    }
-  }
-
-  /// Whether there are other servers, as far as is known.
-  func hasFollowers() throws(ClusterError) -> Bool {
-    let rows = try execute(
-      "SELECT count(*) FROM dendro.server WHERE namespace = $1", [namespace])
-    do throws(PostgresError) {
-      return try rows.integer(0, 0) > 1
-    } catch {
-      throw .postgres(error)
     }
   }
 
@@ -104,18 +101,20 @@ extension ClusterSession {
       [namespace, .bytes(row.client), .integer(Int64(row.number)), .integer(epoch)])
   }
 
-  func answer(
-    _ client: [UInt8], _ number: UInt64, _ answer: ForwardedAnswer, epoch: Int64
-  ) throws(ClusterError) {
-    let fields = answer.fields
+  func answer(_ answer: Requests.Answer, epoch: Int64) throws(ClusterError) {
+    let fields = answer.answer.fields
     _ = try execute(
       """
-      INSERT INTO dendro.answer (namespace, client, number, epoch, kind, first, second, text)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING
+      INSERT INTO dendro.answer
+        (namespace, client, number, epoch, lsn, kind, first, second, body)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (namespace, client, number)
+      DO UPDATE SET epoch = $4, lsn = $5, kind = $6, first = $7, second = $8, body = $9
+      WHERE dendro.answer.epoch < $4
       """,
       [
-        namespace, .bytes(client), .integer(Int64(number)), .integer(epoch), .integer(fields.kind),
-        .integer(fields.first), .integer(fields.second), .text(fields.text),
+        namespace, .bytes(answer.client), .integer(Int64(answer.number)), .integer(epoch),
+        .integer(Int64(answer.lsn.rawValue)), .integer(fields.kind), .integer(fields.first),
+        .integer(fields.second), .bytes(fields.body),
       ])
   }
 }

@@ -2,53 +2,114 @@ import DendroEngine
 import DendroStorage
 import DendroTree
 
-/// A write that this server has passed on to the leader.
+/// A write, or what a client asks for, that this server has passed on to the leader.
 struct ForwardedWrite: Sendable {
   let number: UInt64
-  let write: EncodedWrite
-  /// As `EncodedWrite.keptBytes`.
+  let content: Content
+  /// As a row of requests holds it.
   let bytes: [UInt8]
+  /// Under which it will be in the log.
+  let origin: WriteOrigin
   let since: ContinuousClock.Instant
   /// The epoch of the leader that has it; nil if none may have it.
   var epoch: Int64?
-  let completion: Completion
+  let completion: SharedRequestCompletion
+
+  enum Content: Sendable {
+    case write(EncodedWrite)
+    case request(SharedRequest)
+  }
+
+  /// The write with its completion; nil if it is a request.
+  var asWrite: (write: EncodedWrite, completion: Completion)? {
+    guard case .write(let write) = content else { return nil }
+    return (
+      write,
+      { [completion] result in
+        switch result {
+        case .success(let lsn): completion(.made(lsn), nil)
+        case .failure(let error): completion(.failed(error), nil)
+        }
+      }
+    )
+  }
 }
 
-/// Writes as a row of requests holds them: for each its length, a varint, and its kept bytes.
-enum RequestBody {
-  static func encode(_ writes: ArraySlice<ForwardedWrite>) -> [UInt8] {
+extension ForwardedWrite.Content {
+  /// As a row of requests holds it: the change of the data, that of the second root, and what the handler has to know, each
+  /// after its length, a varint. One that is missing is empty.
+  var bytes: [UInt8] {
     var writer = ByteWriter()
-    for write in writes {
-      writer.varint(UInt64(write.bytes.count))
-      write.bytes.withUnsafeBytes { writer.bytes($0) }
+    func append(_ bytes: [UInt8]) {
+      writer.varint(UInt64(bytes.count))
+      bytes.withUnsafeBytes { writer.bytes($0) }
+    }
+    switch self {
+    case .write(let write):
+      append(write.keptBytes)
+      append(write.system?.keptBytes ?? [])
+      append([])
+    case .request(let request):
+      append(request.write.keptBytes)
+      append([])
+      append(request.context)
     }
     return Array(writer.bytes)
   }
 
-  /// - Returns: nil unless the bytes are writes, so many.
-  static func decode(_ bytes: [UInt8], count: Int64) -> [EncodedWrite]? {
-    bytes.withUnsafeBytes { bytes in
-      var reader = ByteReader(bytes)
-      var writes: [EncodedWrite] = []
-      while !reader.isAtEnd {
-        guard let length = try? reader.varint(), length <= UInt64(reader.remaining),
-          let taken = try? reader.bytes(Int(length)), let write = EncodedWrite(kept: Array(taken))
-        else { return nil }
-        writes.append(write)
+  /// - Returns: nil unless the bytes are one.
+  init?(_ reader: inout ByteReader) {
+    func next() -> [UInt8]? {
+      guard let length = try? reader.varint(), length <= UInt64(reader.remaining) else {
+        return nil
       }
-      return Int64(writes.count) == count ? writes : nil
+      return (try? reader.bytes(Int(length))).map { Array($0) }
+    }
+    guard let data = next(), let system = next(), let context = next(),
+      let write = EncodedWrite(kept: data)
+    else { return nil }
+    guard context.isEmpty else {
+      guard system.isEmpty else { return nil }
+      self = .request(SharedRequest(write, context: context))
+      return
+    }
+    if system.isEmpty {
+      self = .write(write)
+    } else {
+      guard let change = EncodedWrite(kept: system, allowing: .bytes) else { return nil }
+      self = .write(EncodedWrite(write, system: change))
     }
   }
 }
 
-/// What the leader says of a write that has got no number. One that has got a number is in the log, with its origin.
+/// What a row of requests holds, one after the other.
+enum RequestBody {
+  static func encode(_ writes: ArraySlice<ForwardedWrite>) -> [UInt8] { writes.flatMap(\.bytes) }
+
+  /// - Returns: nil unless the bytes are so many.
+  static func decode(_ bytes: [UInt8], count: Int64) -> [ForwardedWrite.Content]? {
+    bytes.withUnsafeBytes { bytes in
+      var reader = ByteReader(bytes)
+      var contents: [ForwardedWrite.Content] = []
+      while !reader.isAtEnd {
+        guard let content = ForwardedWrite.Content(&reader) else { return nil }
+        contents.append(content)
+      }
+      return Int64(contents.count) == count ? contents : nil
+    }
+  }
+}
+
+/// What the leader says of what has got no number. What has got a number is in the log, with its origin.
 enum ForwardedAnswer: Hashable, Sendable {
-  /// It has changed nothing.
+  /// It has changed nothing, or was made before.
   case nothing
   case tooLarge(bytes: Int64, limit: Int64)
   case memoryLimit(bytes: Int64, limit: Int64)
   case noData
   case refused(String)
+  /// The handler of requests says it.
+  case answered([UInt8])
 
   /// - Returns: nil if the write goes to the next leader.
   init?(_ error: EngineError) {
@@ -65,35 +126,42 @@ enum ForwardedAnswer: Hashable, Sendable {
   }
 
   /// As a row holds it.
-  var fields: (kind: Int64, first: Int64, second: Int64, text: String) {
+  var fields: (kind: Int64, first: Int64, second: Int64, body: [UInt8]) {
     switch self {
-    case .nothing: (0, 0, 0, "")
-    case .tooLarge(let bytes, let limit): (1, bytes, limit, "")
-    case .memoryLimit(let bytes, let limit): (2, bytes, limit, "")
-    case .noData: (3, 0, 0, "")
-    case .refused(let text): (4, 0, 0, text)
+    case .nothing: (0, 0, 0, [])
+    case .tooLarge(let bytes, let limit): (1, bytes, limit, [])
+    case .memoryLimit(let bytes, let limit): (2, bytes, limit, [])
+    case .noData: (3, 0, 0, [])
+    case .refused(let text): (4, 0, 0, Array(text.utf8))
+    case .answered(let body): (5, 0, 0, body)
     }
   }
 
-  init(kind: Int64, first: Int64, second: Int64, text: String) {
+  init(kind: Int64, first: Int64, second: Int64, body: [UInt8]) {
     switch kind {
     case 0: self = .nothing
     case 1: self = .tooLarge(bytes: first, limit: second)
     case 2: self = .memoryLimit(bytes: first, limit: second)
     case 3: self = .noData
-    default: self = .refused(text)
+    case 5: self = .answered(body)
+    default: self = .refused(String(decoding: body, as: UTF8.self))
     }
   }
 
-  func result(of write: EncodedWrite) -> Result<LogSequenceNumber?, EngineError> {
+  func outcome(of content: ForwardedWrite.Content) -> SharedRequestOutcome {
     switch self {
-    case .nothing: .success(nil)
+    case .nothing: .made(nil)
     case .tooLarge(let bytes, let limit):
-      .failure(.writeTooLarge(bytes: Int(bytes), limit: Int(limit)))
+      .failed(.writeTooLarge(bytes: Int(bytes), limit: Int(limit)))
     case .memoryLimit(let bytes, let limit):
-      .failure(.memoryLimit(bytes: Int(bytes), limit: Int(limit)))
-    case .noData: .failure(.noData(write.path))
-    case .refused(let text): .failure(.unavailable(text))
+      .failed(.memoryLimit(bytes: Int(bytes), limit: Int(limit)))
+    case .noData:
+      switch content {
+      case .write(let write): .failed(.noData(write.path))
+      case .request(let request): .failed(.noData(request.write.path))
+      }
+    case .refused(let text): .failed(.unavailable(text))
+    case .answered(let body): .answered(body)
     }
   }
 }

@@ -3,11 +3,13 @@ import DendroStorage
 import DendroTree
 import Synchronization
 
-/// The writes that the program of a server that follows has made, until it is known whether they stand.
+/// The writes that the program of a server that follows has made, and what its clients have asked for, until it is known
+/// what has become of them.
 ///
 /// They go to the leader in their order, as rows of requests, each with the name of this opening and a number, which the
 /// leader puts into the log with the write. A write stands once it comes back in the log. If the epoch of the leader that
-/// had it ends without it, it does not, and goes to the next one: the log of an epoch that has ended grows no more.
+/// had it ends without it, it does not, and goes to the next one: the log of an epoch that has ended grows no more. What the
+/// leader says of one that is not in the log counts once this server has all writes that the leader had then.
 /// A leader ignores a number that it has seen of an opening. So each write is made once, also if it is sent to several leaders
 /// or sent twice.
 final class Forwarding: Sendable {
@@ -29,15 +31,53 @@ final class Forwarding: Sendable {
   private struct State {
     /// In the order of their numbers.
     var waiting: [ForwardedWrite] = []
+    /// Those that are in the log under the name and number of a client.
+    var named: [WriteOrigin: [UInt64]] = [:]
+    /// What the leader of this epoch has said that this server cannot show yet.
+    var answers: [Answer] = []
+    var epoch: Int64 = 0
     var byteCount = 0
     var lastNumber: UInt64 = 0
     /// The last of the writes that a row has, of which the answer is missing.
     var attempt: UInt64?
     var isOpen = false
+
+    mutating func remove(_ number: UInt64) -> ForwardedWrite? {
+      var (low, high) = (0, waiting.count)
+      while low < high {
+        let middle = (low + high) / 2
+        if waiting[middle].number < number { low = middle + 1 } else { high = middle }
+      }
+      guard low < waiting.count, waiting[low].number == number else { return nil }
+      let write = waiting.remove(at: low)
+      byteCount -= write.bytes.count
+      named[write.origin]?.removeAll { $0 == number }
+      if named[write.origin]?.isEmpty == true { named[write.origin] = nil }
+      return write
+    }
+
+    mutating func takeAll() -> [ForwardedWrite] {
+      defer {
+        waiting = []
+        named = [:]
+        answers = []
+        byteCount = 0
+        attempt = nil
+      }
+      return waiting
+    }
   }
 
-  init(_ server: ServerID, _ randomness: any Randomness, limits: Limits = Limits()) {
-    client = server.bytes + randomness.bytes(8)
+  /// What the leader says of one.
+  struct Answer: Sendable {
+    let number: UInt64
+    let answer: ForwardedAnswer
+    /// The last write that the leader had then.
+    let lsn: LogSequenceNumber
+  }
+
+  init(client: [UInt8], limits: Limits = Limits()) {
+    self.client = client
     self.limits = limits
   }
 
@@ -46,52 +86,86 @@ final class Forwarding: Sendable {
   /// Takes writes from now on, or takes none any more.
   func setOpen(_ isOpen: Bool) { state.withLock { $0.isOpen = isOpen } }
 
+  /// Whether it takes writes.
+  var isOpen: Bool { state.withLock { $0.isOpen } }
+
   /// Takes a write.
   ///
+  /// - Parameter origin: under which it will be in the log; nil: that of this opening.
   /// - Returns: false if it takes none, or too many wait.
-  func add(_ write: EncodedWrite, _ completion: @escaping Completion) -> Bool {
-    guard write.system == nil, write.origin == nil else { return false }
-    let bytes = write.keptBytes
+  func add(
+    _ content: ForwardedWrite.Content, origin: WriteOrigin? = nil,
+    _ completion: @escaping SharedRequestCompletion
+  ) -> Bool {
+    let bytes = content.bytes
     return state.withLock { state in
       guard state.isOpen, state.waiting.count < limits.count,
         state.byteCount + bytes.count <= limits.byteCount
       else { return false }
       state.lastNumber += 1
+      let number = state.lastNumber
       state.byteCount += bytes.count
+      if let origin { state.named[origin, default: []].append(number) }
       state.waiting.append(
         ForwardedWrite(
-          number: state.lastNumber, write: write, bytes: bytes, since: .now, epoch: nil,
+          number: number, content: content, bytes: bytes,
+          origin: origin ?? WriteOrigin(client: client, number: number), since: .now, epoch: nil,
           completion: completion))
       return true
+    }
+  }
+
+  /// Takes a write of the program.
+  func add(_ write: EncodedWrite, _ completion: @escaping Completion) -> Bool {
+    guard write.origin == nil else { return false }
+    return add(.write(write)) { outcome, _ in
+      switch outcome {
+      case .made(let lsn): completion(.success(lsn))
+      case .answered: completion(.failure(.unavailable("the leader does not understand it")))
+      case .failed(let error): completion(.failure(error))
+      }
     }
   }
 
   // MARK: Outcomes
 
   /// The completion of a write that has come back in the log.
-  func completion(of origin: WriteOrigin) -> Completion? {
-    guard origin.client == client else { return nil }
-    return remove(origin.number)?.completion
-  }
-
-  private func remove(_ number: UInt64) -> ForwardedWrite? {
-    state.withLock { state in
-      guard let index = state.waiting.firstIndex(where: { $0.number == number }) else { return nil }
-      let write = state.waiting.remove(at: index)
-      state.byteCount -= write.bytes.count
-      return write
+  func completion(of origin: WriteOrigin, in data: () -> Node) -> Completion? {
+    let writes = state.withLock { state -> [ForwardedWrite] in
+      if origin.client == client { return state.remove(origin.number).map { [$0] } ?? [] }
+      return (state.named[origin] ?? []).compactMap { state.remove($0) }
+    }
+    if writes.isEmpty { return nil }
+    let data = data()
+    return { result in
+      let lsn = try? result.get()
+      for write in writes { write.completion(.made(lsn ?? nil), data) }
     }
   }
 
-  /// Ends a write of which the leader has said why it has no number.
-  func end(_ number: UInt64, _ answer: ForwardedAnswer) {
-    guard let write = remove(number) else { return }
-    write.completion(answer.result(of: write.write))
+  /// Notes what the leader of an epoch has said.
+  func note(_ answers: [Answer], epoch: Int64) {
+    state.withLock { if $0.epoch == epoch { $0.answers += answers } }
+  }
+
+  /// Ends what the leader has answered, as far as this server has the writes that the leader had.
+  func endAnswered(upTo lsn: LogSequenceNumber) {
+    let ended = state.withLock { state -> [(ForwardedWrite, ForwardedAnswer)] in
+      if state.answers.isEmpty { return [] }
+      let due = state.answers.filter { $0.lsn <= lsn }
+      state.answers.removeAll { $0.lsn <= lsn }
+      return due.compactMap { due in state.remove(due.number).map { ($0, due.answer) } }
+    }
+    for (write, answer) in ended { write.completion(answer.outcome(of: write.content), nil) }
   }
 
   /// Has the writes of earlier epochs sent again: all of the log before this one was taken.
   func begin(epoch: Int64) {
     state.withLock { state in
+      if state.epoch == epoch { return }
+      state.epoch = epoch
+      // They may rest on writes that do not stand.
+      state.answers = []
       var isChanged = false
       for index in state.waiting.indices {
         guard let sent = state.waiting[index].epoch, sent != epoch else { continue }
@@ -145,34 +219,35 @@ final class Forwarding: Sendable {
       // A row of which the answer is missing may be there.
       guard state.attempt == nil else { return [] }
       let expired = state.waiting.filter { $0.epoch == nil && now - $0.since > limits.wait }
-      state.waiting.removeAll { $0.epoch == nil && now - $0.since > limits.wait }
-      state.byteCount -= expired.reduce(0) { $0 + $1.bytes.count }
+      for write in expired { _ = state.remove(write.number) }
       return expired
     }
     for write in expired {
-      write.completion(.failure(.unavailable("no server has led for \(limits.wait)")))
+      write.completion(.failed(.unavailable("no server has led for \(limits.wait)")), nil)
     }
   }
 
-  /// Gives all that waits to this server's own engine, which leads now. No more is taken.
-  func takeAll() -> [ForwardedWrite] {
+  /// Gives all that waits to this server's own engine, which leads now. It goes on to take requests, which are made behind
+  /// these, until there are none (`takeMore`).
+  func takeAll() -> [ForwardedWrite] { state.withLock { $0.takeAll() } }
+
+  /// Gives what has come since. Once there is nothing, no more is taken.
+  func takeMore() -> [ForwardedWrite] {
     state.withLock { state in
-      defer {
-        state.isOpen = false
-        state.waiting = []
-        state.byteCount = 0
-        state.attempt = nil
-      }
-      return state.waiting
+      if state.waiting.isEmpty { state.isOpen = false }
+      return state.takeAll()
     }
   }
 
   /// Ends all that waits, since nothing more is taken from the log.
   func close(_ reason: String) {
-    let attempt = state.withLock { $0.attempt }
-    for write in takeAll() {
+    let (attempt, waiting) = state.withLock { state in
+      state.isOpen = false
+      return (state.attempt, state.takeAll())
+    }
+    for write in waiting {
       let mayStand = write.epoch != nil || attempt.map { write.number <= $0 } ?? false
-      write.completion(.failure(mayStand ? .undecided(reason) : .unavailable(reason)))
+      write.completion(.failed(mayStand ? .undecided(reason) : .unavailable(reason)), nil)
     }
   }
 }

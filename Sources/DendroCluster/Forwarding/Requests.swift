@@ -1,31 +1,44 @@
 import DendroEngine
 import DendroStorage
 import DendroTree
+import Dispatch
 import Synchronization
 
-/// The writes that other servers have passed on to this one, which leads.
-struct Requests {
+/// What other servers have passed on to this one, which leads, in one epoch.
+///
+/// The node's thread reads rows and begins them; what they hold is admitted to the engine on other threads, which may wait,
+/// for each server one row after the other.
+final class Requests: Sendable {
   private let epoch: Int64
-  /// The last number of each opening of a server that the engine has got in this epoch.
-  private var lastNumbers: [[UInt8]: UInt64] = [:]
-  private let answers = Answers()
-  /// When there were some, and whether there are other servers at all.
-  private(set) var lastTime: ContinuousClock.Instant?
-  var hasFollowers = true
+  private let engine: Engine
+  private let handler: @Sendable () -> (any SharedRequestHandler)?
+  /// Called when there is something for `step`.
+  private let changed: @Sendable () -> Void
+  private let queue = DispatchQueue(label: "dendro-requests", attributes: .concurrent)
+  private let group = DispatchGroup()
+  private let state = Mutex(State())
 
-  /// Filled by completions, on their threads.
-  private final class Answers: Sendable {
-    private let waiting = Mutex<[(client: [UInt8], number: UInt64, answer: ForwardedAnswer)]>([])
+  private struct State {
+    /// The last number of each opening of a server that the engine has got in this epoch.
+    var lastNumbers: [[UInt8]: UInt64] = [:]
+    /// The openings of which a row is in hand.
+    var inHand: Set<[UInt8]> = []
+    /// Rows of which the engine has got all.
+    var done: [Request] = []
+    var answers: [Answer] = []
+    /// When there were some, and whether there are other servers at all.
+    var lastTime: ContinuousClock.Instant?
+    var hasFollowers = true
+    /// Nothing more is given to the engine.
+    var isEnded = false
+  }
 
-    func add(_ client: [UInt8], _ number: UInt64, _ answer: ForwardedAnswer) {
-      waiting.withLock { $0.append((client, number, answer)) }
-    }
-
-    var all: [(client: [UInt8], number: UInt64, answer: ForwardedAnswer)] {
-      waiting.withLock { $0 }
-    }
-
-    func removeFirst(_ count: Int) { waiting.withLock { $0.removeFirst(count) } }
+  struct Answer: Sendable {
+    let client: [UInt8]
+    let number: UInt64
+    let answer: ForwardedAnswer
+    /// The last write that the engine had then.
+    let lsn: LogSequenceNumber
   }
 
   /// Whether a write was refused while it was being submitted.
@@ -42,67 +55,165 @@ struct Requests {
     }
   }
 
-  init(epoch: Int64) { self.epoch = epoch }
+  init(
+    epoch: Int64, _ engine: Engine, handler: @escaping @Sendable () -> (any SharedRequestHandler)?,
+    changed: @escaping @Sendable () -> Void
+  ) {
+    self.epoch = epoch
+    self.engine = engine
+    self.handler = handler
+    self.changed = changed
+  }
+
+  func setHasFollowers(_ hasFollowers: Bool) { state.withLock { $0.hasFollowers = hasFollowers } }
 
   /// How long the thread sleeps before it looks again.
   func pause(_ longest: Duration) -> Duration {
+    let (hasFollowers, lastTime) = state.withLock { ($0.hasFollowers, $0.lastTime) }
     guard hasFollowers else { return longest }
     let isBusy = lastTime.map { .now - $0 < .seconds(1) } ?? false
     return min(longest, isBusy ? .milliseconds(2) : .milliseconds(20))
   }
 
-  /// Passes on what there is, as far as the engine takes it without waiting.
-  mutating func step(_ session: ClusterSession, _ engine: Engine) throws(ClusterError) {
+  /// Begins what there is, and says what has become of what was begun.
+  func step(_ session: ClusterSession) throws(ClusterError) {
+    let (done, answers, hasFollowers) = state.withLock { state in
+      defer { state.done = [] }
+      return (state.done, state.answers, state.hasFollowers)
+    }
+    for (index, row) in done.enumerated() {
+      do throws(ClusterError) {
+        try session.removeRequest(row, epoch: epoch)
+      } catch {
+        state.withLock { $0.done += done[index...] }
+        throw error
+      }
+    }
+    for answer in answers {
+      try session.answer(answer, epoch: epoch)
+      state.withLock { _ = $0.answers.removeFirst() }
+    }
     guard hasFollowers else { return }
     let rows = try session.requests(epoch: epoch)
-    if !rows.isEmpty { lastTime = .now }
+    if !rows.isEmpty { state.withLock { $0.lastTime = .now } }
     for row in rows {
-      guard submit(row, engine) else { break }
-      try session.removeRequest(row, epoch: epoch)
+      let begins = state.withLock { state in
+        // Those that were done since the look.
+        let isDone = state.done.contains { $0.client == row.client && $0.number == row.number }
+        return !state.isEnded && !isDone && state.inHand.insert(row.client).inserted
+      }
+      if begins { queue.async(group: group) { [self] in work(row) } }
     }
-    let answers = answers.all
-    for answer in answers {
-      try session.answer(answer.client, answer.number, answer.answer, epoch: epoch)
-    }
-    self.answers.removeFirst(answers.count)
   }
 
-  /// - Returns: false if the engine would have to wait: the row is looked at again.
-  private mutating func submit(_ row: Request, _ engine: Engine) -> Bool {
+  /// Gives the engine nothing more, and waits until it gets nothing more. It has to refuse what it gets by then.
+  func end() {
+    state.withLock { $0.isEnded = true }
+    group.wait()
+  }
+
+  /// Makes what this server had passed on, or would have, before it began to lead.
+  ///
+  /// - Parameter more: what has come since; called until there is nothing.
+  func makeOwn(_ own: [ForwardedWrite], more: @escaping @Sendable () -> [ForwardedWrite]) {
+    queue.async(group: group) { [self] in
+      var own = own
+      repeat {
+        for write in own {
+          guard case .request(let request) = write.content else { continue }
+          make(request, write.origin, write.completion)
+        }
+        own = more()
+      } while !own.isEmpty
+    }
+  }
+
+  private func make(
+    _ request: SharedRequest, _ origin: WriteOrigin,
+    _ completion: @escaping SharedRequestCompletion
+  ) {
+    guard let handler = handler() else {
+      return completion(.failed(.unavailable("the server that leads takes no clients")), nil)
+    }
+    handler.make(request, origin: origin, completion: completion)
+  }
+
+  // MARK: Rows
+
+  private func work(_ row: Request) {
+    let isWhole = submit(row)
+    state.withLock { state in
+      state.inHand.remove(row.client)
+      if isWhole { state.done.append(row) }
+    }
+    if isWhole { changed() }
+  }
+
+  private func add(_ client: [UInt8], _ number: UInt64, _ answer: ForwardedAnswer) {
+    let lsn = engine.admittedLSN
+    state.withLock {
+      $0.answers.append(Answer(client: client, number: number, answer: answer, lsn: lsn))
+    }
+    changed()
+  }
+
+  /// - Returns: false if the engine has not got all: the row is looked at again.
+  private func submit(_ row: Request) -> Bool {
     // No server writes a row with such a name, and none waits for an answer.
     guard row.client.count <= WriteOrigin.clientByteCountMax else { return true }
-    guard let writes = RequestBody.decode(row.body, count: row.count) else {
+    guard let contents = RequestBody.decode(row.body, count: row.count) else {
       // Nor one with such a body.
       for index in 0..<UInt64(clamping: min(row.count, 10_000)) {
-        answers.add(row.client, row.number &+ index, .refused("the request is damaged"))
+        add(row.client, row.number &+ index, .refused("the request is damaged"))
       }
       return true
     }
-    let answers = answers
-    for (index, write) in writes.enumerated() {
+    for (index, content) in contents.enumerated() {
       let number = row.number &+ UInt64(index)
-      if let last = lastNumbers[row.client], number <= last { continue }
-      let client = row.client
-      let named = EncodedWrite(
-        write, system: nil, origin: WriteOrigin(client: client, number: number))
-      // Refused before it was admitted: leading pauses, and the epoch goes on.
-      let isInside = Inside()
-      let isTaken = engine.submitAtOnce(named) { result in
-        switch result {
-        case .success(.some): break
-        case .success(nil): answers.add(client, number, .nothing)
-        case .failure(let error):
-          if let answer = ForwardedAnswer(error) {
-            answers.add(client, number, answer)
-          } else {
-            isInside.noteRefusal()
-          }
-        }
-      }
-      if !isTaken || isInside.end() { return false }
-      lastNumbers[client] = number
+      let (last, isEnded) = state.withLock { ($0.lastNumbers[row.client], $0.isEnded) }
+      if isEnded { return false }
+      if let last, number <= last { continue }
+      guard submit(content, row.client, number) else { return false }
+      state.withLock { $0.lastNumbers[row.client] = number }
     }
     return true
+  }
+
+  /// - Returns: false if the engine has refused it before it was admitted: leading pauses, and the epoch goes on.
+  private func submit(
+    _ content: ForwardedWrite.Content, _ client: [UInt8], _ number: UInt64
+  ) -> Bool {
+    let origin = WriteOrigin(client: client, number: number)
+    let inside = Inside()
+    let completion: SharedRequestCompletion = { [self] outcome, _ in
+      switch outcome {
+      case .made(.some): break
+      case .made(nil): add(client, number, .nothing)
+      case .answered(let body): add(client, number, .answered(body))
+      case .failed(let error):
+        if let answer = ForwardedAnswer(error) {
+          add(client, number, answer)
+        } else {
+          inside.noteRefusal()
+        }
+      }
+    }
+    switch content {
+    case .write(let write):
+      engine.submit(EncodedWrite(write, system: write.system, origin: origin)) { result in
+        switch result {
+        case .success(let lsn): completion(.made(lsn), nil)
+        case .failure(let error): completion(.failed(error), nil)
+        }
+      }
+    case .request(let request):
+      guard handler() != nil else {
+        add(client, number, .refused("the server that leads takes no clients"))
+        return true
+      }
+      make(request, origin, completion)
+    }
+    return !inside.end()
   }
 }
 

@@ -19,14 +19,14 @@ enum ClusterSchema {
       PRIMARY KEY (namespace, last));
     CREATE TABLE IF NOT EXISTS dendro.server (
       id bytea PRIMARY KEY, namespace text NOT NULL, counter bigint NOT NULL, lsn bigint NOT NULL,
-      address text NOT NULL);
+      address text NOT NULL, opening bytea NOT NULL);
     CREATE TABLE IF NOT EXISTS dendro.request (
       namespace text NOT NULL, client bytea NOT NULL, number bigint NOT NULL, epoch bigint NOT NULL,
       count bigint NOT NULL, body bytea NOT NULL, PRIMARY KEY (namespace, client, number));
     CREATE TABLE IF NOT EXISTS dendro.answer (
       namespace text NOT NULL, client bytea NOT NULL, number bigint NOT NULL,
-      epoch bigint NOT NULL, kind bigint NOT NULL, first bigint NOT NULL, second bigint NOT NULL,
-      text text NOT NULL, PRIMARY KEY (namespace, client, number));
+      epoch bigint NOT NULL, lsn bigint NOT NULL, kind bigint NOT NULL, first bigint NOT NULL,
+      second bigint NOT NULL, body bytea NOT NULL, PRIMARY KEY (namespace, client, number));
     CREATE TABLE IF NOT EXISTS dendro.checkpoint (
       namespace text NOT NULL, upload bytea NOT NULL, lsn bigint NOT NULL, chain bytea NOT NULL,
       parts bigint NOT NULL, size bigint NOT NULL, hash bytea NOT NULL,

@@ -62,13 +62,15 @@ final class ClusterSession {
   func beat(lsn: LogSequenceNumber?) throws(ClusterError) {
     _ = try execute(
       """
-      INSERT INTO dendro.server (id, namespace, counter, lsn, address) VALUES ($1, $2, 1, $3, $4)
+      INSERT INTO dendro.server (id, namespace, counter, lsn, address, opening)
+      VALUES ($1, $2, 1, $3, $4, $5)
       ON CONFLICT (id) DO UPDATE SET counter = dendro.server.counter + 1, address = $4,
-        lsn = CASE WHEN $3 < 0 THEN dendro.server.lsn ELSE $3 END
+        opening = $5, lsn = CASE WHEN $3 < 0 THEN dendro.server.lsn ELSE $3 END
       """,
       [
         .bytes(settings.serverID.bytes), namespace,
         .integer(lsn.map { Int64($0.rawValue) } ?? -1), .text(settings.ownAddress),
+        .bytes(settings.client),
       ])
   }
 
@@ -96,7 +98,7 @@ final class ClusterSession {
   private func findHead() throws(ClusterError) -> SharedHead? {
     let rows = try execute(
       """
-      SELECT h.epoch, h.token, h.leader, h.lsn, h.chain, s.counter, s.address
+      SELECT h.epoch, h.token, h.leader, h.lsn, h.chain, s.counter, s.address, s.opening
       FROM dendro.head h LEFT JOIN dendro.server s ON s.id = h.leader WHERE h.namespace = $1
       """, [namespace])
     guard rows.count > 0 else { return nil }
@@ -106,7 +108,9 @@ final class ClusterSession {
         leader: ServerID(bytes: try rows.bytes(0, 2)),
         position: try rows.position(0, lsn: 3, chain: 4),
         leaderCounter: rows.isNull(0, 5) ? nil : try rows.integer(0, 5),
-        leaderAddress: rows.isNull(0, 6) ? "" : try rows.text(0, 6))
+        leaderAddress: rows.isNull(0, 6) ? "" : try rows.text(0, 6),
+        leaderOpening: rows.isNull(0, 7)
+          ? nil : ClusterSettings.openingText(of: try rows.bytes(0, 7)))
     } catch {
       throw .postgres(error)
     }

@@ -30,4 +30,13 @@ struct SharedHead: Sendable {
   var leaderCounter: Int64?
   /// Where the leader can be reached; empty if it takes no requests.
   var leaderAddress: String
+  /// Its opening; nil if it is not known.
+  var leaderOpening: String?
+
+  /// What is known of the leader's part.
+  var leaderRow: Peers.Row? {
+    leaderOpening.flatMap { opening in
+      leaderCounter.map { Peers.Row(opening: opening, counter: $0) }
+    }
+  }
 }

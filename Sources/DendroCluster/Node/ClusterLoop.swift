@@ -22,6 +22,8 @@ struct ClusterLoop {
   private var candidate: [UInt8]?
   /// What was seen of the leader, and since when that stands still.
   private var watched: Watched?
+  /// The leader from which this server takes over.
+  private var previous: Peers.Row?
   private var lookPause: Duration
   /// Of the rows that were taken.
   private var takenByteCount: Int64 = 0
@@ -130,7 +132,9 @@ struct ClusterLoop {
     if isBeatDue {
       let position = node.leadership.position
       try beat(session, position?.lsn)
-      requests?.hasFollowers = try session.hasFollowers()
+      let servers = try session.servers()
+      node.note(servers.values.map(\.row))
+      requests?.setHasFollowers(servers.count > 1)
       if let position { node.update { $0.sharedLSN = position.lsn } }
       let head = try session.head()
       if head.epoch != epoch {
@@ -139,7 +143,7 @@ struct ClusterLoop {
         try appendAgain(session, epoch, from: head.position, to: position)
       }
     }
-    try node.withEngine { (engine) throws(ClusterError) in try requests?.step(session, engine) }
+    try requests?.step(session)
     return requests?.pause(settings.beatInterval / 4) ?? settings.beatInterval / 4
   }
 
@@ -184,13 +188,15 @@ struct ClusterLoop {
     node.leadership.hurry()
     isLeading = false
     isPaused = false
-    requests = nil
     watched = nil
     do throws(EngineError) {
       try node.withEngineOrClosed { (engine) throws(EngineError) in try engine.endLeading(reason) }
     } catch {
       throw .engine(error)
     }
+    // The engine refuses what they have.
+    requests?.end()
+    requests = nil
     // What was being appended has come to its end.
     if let last = node.leadership.position { position = CopyPosition(last) }
     node.record(LogEvent(.warning, "this server leads no more", ["reason": reason]))
@@ -239,6 +245,7 @@ struct ClusterLoop {
     if isLeaderGone(head) {
       let token = node.environment.randomness.bytes(Epoch.tokenByteCount)
       candidate = token
+      previous = head.leader == .none ? nil : head.leaderRow
       if let (epoch, end) = try session.takeOver(from: head.epoch, token: token) {
         try beginLeading(session, epoch, end: end)
         return .zero
@@ -262,9 +269,9 @@ struct ClusterLoop {
     let epoch = head.epoch.number
     forwarding.begin(epoch: epoch)
     if head.leader == .none || head.leader == settings.serverID { return forwarding.expire() }
-    for (number, answer) in try session.answers(to: forwarding.client) {
-      forwarding.end(number, answer)
-    }
+    forwarding.note(
+      try session.answers(to: forwarding.client, epoch: epoch), epoch: epoch)
+    forwarding.endAnswered(upTo: position.lsn)
     while let row = forwarding.nextRow() {
       try session.request(row, of: forwarding.client, epoch: epoch)
       forwarding.sent(row, epoch: epoch)
@@ -293,8 +300,15 @@ struct ClusterLoop {
     candidate = nil
     node.leadership.begin(epoch, from: end)
     // All of the log before this epoch was taken: what waits and is not in it was not made.
+    let requests = try node.withEngine {
+      node.requests(epoch: epoch.number, $0, gone: previous)
+    }
+    var own: [ForwardedWrite] = []
     let begins = try node.withEngine { engine in
-      engine.beginLeading { node.forwarding.takeAll().map { ($0.write, $0.completion) } }
+      engine.beginLeading {
+        own = node.forwarding.takeAll()
+        return own.compactMap(\.asWrite)
+      }
     }
     guard begins else {
       node.leadership.end()
@@ -302,7 +316,8 @@ struct ClusterLoop {
     }
     isLeading = true
     isPaused = false
-    requests = Requests(epoch: epoch.number)
+    self.requests = requests
+    requests.makeOwn(own) { [forwarding = node.forwarding] in forwarding.takeMore() }
     node.record(
       LogEvent(
         .info, "this server leads", ["epoch": String(epoch.number), "lsn": "\(end.lsn)"]))

@@ -25,6 +25,13 @@ final class ClusterNode: SharedLog {
   private let condition: Condition
   /// Signalled when the status changes.
   private let changes = Condition()
+  private let requestHandler = Mutex(WeakHandler())
+  /// While this server leads.
+  private let peers = Mutex<Peers?>(nil)
+
+  private struct WeakHandler {
+    weak var value: (any SharedRequestHandler)?
+  }
 
   private struct WeakEngine {
     weak var value: Engine?
@@ -66,7 +73,7 @@ final class ClusterNode: SharedLog {
     self.environment = environment
     self.directory = directory
     self.report = report
-    forwarding = Forwarding(settings.serverID, environment.randomness)
+    forwarding = Forwarding(client: settings.client)
     status = Mutex(Status())
     let condition = Condition()
     self.condition = condition
@@ -139,6 +146,20 @@ final class ClusterNode: SharedLog {
     engine.record(event)
   }
 
+  /// What makes requests of other servers while this one leads.
+  ///
+  /// - Parameter gone: the server that led before and stood still; nil if it has left.
+  func requests(epoch: Int64, _ engine: Engine, gone: Peers.Row?) -> Requests {
+    peers.withLock { $0 = Peers(gone: gone) }
+    return Requests(epoch: epoch, engine) { [weak self] in
+      self?.requestHandler.withLock { $0.value }
+    } changed: { [condition] in
+      condition.signal()
+    }
+  }
+
+  func note(_ servers: [Peers.Row]) { peers.withLock { $0?.note(servers) } }
+
   /// How often the thread was to look at once.
   var signalCount: UInt64 { condition.signalCount }
 
@@ -165,7 +186,30 @@ final class ClusterNode: SharedLog {
     return true
   }
 
-  func completion(of origin: WriteOrigin) -> Completion? { forwarding.completion(of: origin) }
+  func completion(of origin: WriteOrigin, in data: () -> Node) -> Completion? {
+    forwarding.completion(of: origin, in: data)
+  }
+
+  var passesOn: Bool { forwarding.isOpen }
+
+  func pass(
+    _ request: SharedRequest, origin: WriteOrigin?, _ completion: @escaping SharedRequestCompletion
+  ) -> Bool {
+    guard forwarding.add(.request(request), origin: origin, completion) else { return false }
+    condition.signal()
+    return true
+  }
+
+  func handleRequests(with handler: (any SharedRequestHandler)?) {
+    requestHandler.withLock { $0 = WeakHandler(value: handler) }
+  }
+
+  var opening: String { ClusterSettings.openingText(of: settings.client) }
+
+  func hasEnded(_ opening: Substring) -> Bool {
+    guard opening != self.opening, leadership.epoch != nil else { return false }
+    return peers.withLock { $0?.hasEnded(String(opening), after: settings.takeoverDelay) ?? false }
+  }
 
   func engineCloses() {
     guard isStarted else { return }

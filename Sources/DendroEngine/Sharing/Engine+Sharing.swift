@@ -1,4 +1,4 @@
-import DendroStorage
+package import DendroStorage
 package import DendroTree
 
 // What the owner of an engine with a shared log calls, on one thread. Until `beginLeading()` the engine refuses writes.
@@ -71,6 +71,9 @@ extension Engine {
 
   /// The log that it shares; nil if it decides alone which batches stand.
   package var sharedLog: (any SharedLog)? { pipeline.groupCommit.shared }
+
+  /// The last write that was admitted, whether the shared log has it or not.
+  package var admittedLSN: LogSequenceNumber { pipeline.withAdmission { $0.lastLSN } }
 
   /// Whether writes are admitted.
   package var isLeading: Bool {

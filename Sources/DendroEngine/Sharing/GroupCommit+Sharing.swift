@@ -126,7 +126,10 @@ extension GroupCommit {
         admission.follow(write, system: change, lsn, time)
         admission.durableLSN = lsn
       }
-      if let origin = reader.origin, let completion = shared?.completion(of: origin) {
+      let completion = reader.origin.flatMap { origin in
+        shared?.completion(of: origin) { admission.withLockInTurn { $0.root } }
+      }
+      if let completion {
         effects.completions.append(.init(result: .success(lsn), completion: completion))
       }
     }

@@ -24,7 +24,34 @@ package protocol SharedLog: AnyObject, Sendable {
   func forward(_ write: EncodedWrite, _ completion: @escaping Completion) -> Bool
 
   /// What is called once a write that has come back in the log is shown; nil if none waits for it. It was passed on once.
-  func completion(of origin: WriteOrigin) -> Completion?
+  ///
+  /// - Parameter data: the data right behind the write.
+  func completion(of origin: WriteOrigin, in data: () -> Node) -> Completion?
+
+  // MARK: What clients of others ask for
+
+  /// Whether requests are passed on now, since another engine leads. It still is while those are made that were passed on
+  /// before this engine began to lead: what comes later may not be made before them.
+  var passesOn: Bool { get }
+
+  /// Passes on what a client asks for.
+  ///
+  /// - Parameters:
+  ///   - origin: under which the write will be in the log, if the request names one.
+  ///   - completion: called once, after what it says can be seen here.
+  /// - Returns: false if it is not passed on; then `completion` is not called.
+  func pass(
+    _ request: SharedRequest, origin: WriteOrigin?, _ completion: @escaping SharedRequestCompletion
+  ) -> Bool
+
+  /// Has requests of other engines' clients made by a handler while this engine leads; by none: they are refused.
+  func handleRequests(with handler: (any SharedRequestHandler)?)
+
+  /// Tells this opening of the engine from all others: letters and digits, always as many.
+  var opening: String { get }
+
+  /// Whether an opening of an engine surely takes no part any more; false if this one does not lead.
+  func hasEnded(_ opening: Substring) -> Bool
 
   /// Called when the engine begins to close, or before, by what is about to close it. A batch whose outcome is not known may
   /// be waited for a while longer.
@@ -35,8 +62,15 @@ package protocol SharedLog: AnyObject, Sendable {
 }
 
 extension SharedLog {
+  package var passesOn: Bool { false }
+  package var opening: String { "" }
   package func forward(_ write: EncodedWrite, _ completion: @escaping Completion) -> Bool { false }
-  package func completion(of origin: WriteOrigin) -> Completion? { nil }
+  package func completion(of origin: WriteOrigin, in data: () -> Node) -> Completion? { nil }
+  package func pass(
+    _ request: SharedRequest, origin: WriteOrigin?, _ completion: @escaping SharedRequestCompletion
+  ) -> Bool { false }
+  package func handleRequests(with handler: (any SharedRequestHandler)?) {}
+  package func hasEnded(_ opening: Substring) -> Bool { false }
 }
 
 /// Writes that follow each other, as one record of the log has them.

@@ -85,7 +85,7 @@ final class PollService: Sendable {
     let key = PollKey(id: WireSessions.makeID(), password: WireSessions.makeID())
     let connection = PollConnection(
       key, service, limits, patience, service.sessions.account(exchange.clientAddress), figures)
-    let session = WireSession(WireSessions.makeID(), lease, service, connection)
+    let session = WireSession(lease.namespace.makeSessionID(), lease, service, connection)
     connection.begin(session)
     let isEnded = state.withLock { state in
       if !state.isEnded { state.connections[key.id] = connection }

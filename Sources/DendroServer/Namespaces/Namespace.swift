@@ -27,6 +27,8 @@ package final class Namespace: Sendable {
   private let wasPrepared = Atomic<Bool>(false)
   /// Held while it is prepared.
   private let preparation = Mutex(())
+  /// Makes what clients of other servers ask for; nil until the first client may come.
+  let peerRequests = Mutex<PeerRequests?>(nil)
   private let uses = Mutex((count: 0, end: ContinuousClock.now))
   /// For writes that may wait for this database's disk, in their order.
   let writing = DispatchQueue(label: "dendro-writing")
@@ -88,7 +90,13 @@ package final class Namespace: Sendable {
       if isPrepared { return }
       if rights.rules != nil { loadAll() }
       // Those of a database that several servers have may be of sessions of the server that leads.
-      if !isShared { journal?.writeLeftovers(rights, authenticator, on: queue) { _ in true } }
+      if isShared {
+        let requests = PeerRequests(self, rights, authenticator, on: queue)
+        peerRequests.withLock { $0 = requests }
+        engine.sharedLog?.handleRequests(with: requests)
+      } else {
+        journal?.writeLeftovers(rights, authenticator, on: queue) { _ in true }
+      }
       wasPrepared.store(true, ordering: .releasing)
     }
   }
@@ -159,8 +167,15 @@ package final class Namespace: Sendable {
   ///
   /// - Returns: false if last writes of sessions were refused for lack of room.
   func settle() -> Bool {
+    if passesOn {
+      // What sessions have told the server that leads.
+      let isTold = DispatchSemaphore(value: 0)
+      engine.submit(Draft(.update(.root, []))) { _ in isTold.signal() }
+      _ = isTold.wait(timeout: .now() + .seconds(2))
+      return !hasRefusedWrites
+    }
     // What is written where another server leads would wait for that one.
-    if refusalToWrite != nil { return !hasRefusedWrites }
+    if isShared, engine.writeRefusal != nil { return !hasRefusedWrites }
     // The completion comes after those of all earlier writes.
     let isWritten = DispatchSemaphore(value: 0)
     engine.submit(Draft(.update(.root, []))) { _ in isWritten.signal() }
@@ -173,6 +188,9 @@ package final class Namespace: Sendable {
     // The last writes of sessions.
     writing.sync {}
     database.endServing()
+    engine.sharedLog?.handleRequests(with: nil)
+    // It holds this object.
+    peerRequests.withLock { $0 = nil }
     hub.end()
     guard let journal else { return }
     journal.retry()

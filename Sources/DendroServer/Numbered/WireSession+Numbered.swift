@@ -16,6 +16,12 @@ extension WireSession {
       return write(draft, at: path, if: condition, number)
     }
     let id = WriteResults.ID(opening: opening(of: writeNumber), number: writeNumber.number)
+    if namespace.passesOn {
+      let numbered = PassedOnWrite.Numbered(
+        id: id, client: writeNumber.client, lowest: writeNumber.lowest, digest: digest,
+        address: connection.account.address.text)
+      return passOn(draft, at: path, if: condition, numbered, number)
+    }
     switch results.begin(id, digest, lowest: writeNumber.lowest) {
     case .new: break
     case .running:
@@ -31,7 +37,7 @@ extension WireSession {
       return write(draft, at: path, if: condition, writeNumber, digest, number)
     case .answered(let outcome):
       // What is there may not be durable yet.
-      submit(.nothing) { [self] result in
+      namespace.engine.submitSoon(.nothing) { [self] result in
         switch result {
         case .success: answerAgain(number, outcome)
         case .failure(let error): answerAgain(number, WriteOutcome(error, in: namespace))
@@ -39,18 +45,20 @@ extension WireSession {
       }
       return true
     case .other:
-      refuse(number, .badRequest("The number of the write is that of another one"))
+      answer(number, .otherNumber)
       return true
     }
     let now = systemMilliseconds()
-    let address = connection.account.address
+    let address = connection.account.address.text
     let ended = { @Sendable [self] (outcome: WriteOutcome) in
       // A stranger whose writes are refused causes no writing to the disk.
       guard case .denied(let verdict) = outcome, identity != .anonymous, !verdict.isForSize else {
         return results.end(id, outcome)
       }
       let change = results.change(id, isMade: false, digest, from: address, now: now)
-      submit(EncodedWrite(nil, system: change)) { _ in results.end(id, outcome) }
+      namespace.engine.submitSoon(EncodedWrite(nil, system: change)) { _ in
+        results.end(id, outcome)
+      }
     }
     switch judged(draft, at: path, if: condition) {
     case .failure(let refusal):
@@ -85,15 +93,6 @@ extension WireSession {
     let authenticationCount: Int
   }
 
-  /// Submits a write for which no message waits, and does not wait for the disk.
-  private func submit(_ write: EncodedWrite, _ completion: @escaping Completion) {
-    let engine = namespace.engine
-    if engine.submitAtOnce(write, completion: completion) { return }
-    Task(executorPreference: service.executor) {
-      await engine.submitSuspended(write, completion: completion)
-    }
-  }
-
   /// Answers a write that was sent before.
   private func answerAgain(_ number: Int64, _ outcome: WriteOutcome) {
     afterEvents { $0.answer(number, outcome) }
@@ -102,5 +101,5 @@ extension WireSession {
 
 extension AuthorizationVerdict {
   /// Whether it says that the write is too large, and nothing of who may make it.
-  fileprivate var isForSize: Bool { if case .tooLarge = decision { true } else { false } }
+  var isForSize: Bool { if case .tooLarge = decision { true } else { false } }
 }

@@ -196,7 +196,7 @@ final class WriteResults: Sendable {
   ///   - address: of the client.
   ///   - now: milliseconds since 1970.
   func change(
-    _ id: ID, isMade: Bool, _ digest: String, from address: ClientAddress, now: Int64
+    _ id: ID, isMade: Bool, _ digest: String, from address: String, now: Int64
   ) -> EncodedWrite {
     let opening = id.opening
     let kept = engine.systemNode(at: opening.path)
@@ -213,7 +213,7 @@ final class WriteResults: Sendable {
       entries.append(Self.set(ForgottenResults.heard, Node(.integer(now))))
       if opening.user == ForgottenResults.strangers {
         // No address is kept: a word of the database's own tells one from another.
-        let digest = SHA1.digest(of: Array("\(branch) \(address.text)".utf8))
+        let digest = SHA1.digest(of: Array("\(branch) \(address)".utf8))
         let text = hexadecimal(Array(digest.prefix(8)))
         entries.append(Self.set(ForgottenResults.from, Node(.string(text))))
       }

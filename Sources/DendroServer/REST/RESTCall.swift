@@ -53,7 +53,7 @@ struct RESTCall: Sendable {
   }
 
   /// Calls `body`, and counts how long it takes until what it returns is called.
-  private func acknowledged<R>(
+  func acknowledged<R>(
     _ body: @escaping @Sendable (R) -> Void
   ) -> @Sendable (R) -> Void {
     let start = ContinuousClock.now
@@ -71,7 +71,7 @@ struct RESTCall: Sendable {
   }
 
   /// Calls `body`, which does not wait for the disk: if it takes long, when it is this client's turn.
-  private func inTurn(
+  func inTurn(
     _ isLong: Bool, _ namespace: Namespace, _ body: @escaping @Sendable () -> Void
   ) {
     if isLong { namespace.turns.async(for: exchange.turnClient, body) } else { body() }
@@ -184,6 +184,7 @@ struct RESTCall: Sendable {
     } catch {
       return refuse(.internalError)
     }
+    if namespace.passesOn { return passOn(encoded, draft, at: place, key: key, in: namespace) }
     let judge: RequestedWrite?
     let rights = service.rights(in: namespace)
     switch rights.admission(
@@ -196,12 +197,8 @@ struct RESTCall: Sendable {
     case .judged(let write): judge = write
     }
     if request.conditions.ifMatch != nil || needsResult(draft) {
-      if showsData(draft) {
-        // If the ETag is another one, nothing is written, and nothing judged.
-        let verdict = rights.verdict(
-          reading: place, nil, by: identity, on: namespace.engine.pin(), wantsTrace: wantsTrace)
-        if let error = RESTError(reading: verdict) { return refuse(error, verdict) }
-      }
+      // If the ETag is another one, nothing is written, and nothing judged.
+      if showsData(draft), refusesReading(place, in: namespace) { return }
       return transact(draft, judge, at: place, key: key, in: namespace)
     }
     let isShort =
@@ -227,6 +224,15 @@ struct RESTCall: Sendable {
     }
   }
 
+  /// Refuses a request that shows what is at a place, if the client may not read it.
+  func refusesReading(_ place: Path, in namespace: Namespace) -> Bool {
+    let verdict = service.rights(in: namespace).verdict(
+      reading: place, nil, by: identity, on: namespace.engine.pin(), wantsTrace: wantsTrace)
+    guard let error = RESTError(reading: verdict) else { return false }
+    refuse(error, verdict)
+    return true
+  }
+
   /// A write of at most so many bytes is answered on the commit thread. Its request has no more either: a long one may
   /// write little, and the answer to a PATCH is made of its text.
   private static let shortByteCountMax = 1 << 10
@@ -243,14 +249,14 @@ struct RESTCall: Sendable {
   // MARK: How rules have decided
 
   /// Whether the answer says how rules have decided: what they are is for administrators.
-  private var wantsTrace: Bool {
+  var wantsTrace: Bool {
     guard request.wantsTrace else { return false }
     if case .standIn = identity { return true }
     return identity.isAdministrator
   }
 
   /// An answer with how rules have decided, if that was asked for.
-  private func traced(_ answer: RESTAnswer, _ verdict: AuthorizationVerdict?) -> RESTAnswer {
+  func traced(_ answer: RESTAnswer, _ verdict: AuthorizationVerdict?) -> RESTAnswer {
     guard wantsTrace, let trace = verdict?.trace else { return answer }
     var answer = answer
     var bytes: [UInt8] = []
@@ -259,7 +265,7 @@ struct RESTCall: Sendable {
     return answer
   }
 
-  private func refuse(_ error: RESTError, _ verdict: AuthorizationVerdict) {
+  func refuse(_ error: RESTError, _ verdict: AuthorizationVerdict) {
     exchange.finish(traced(RESTAnswer(error, to: request), verdict))
   }
 
@@ -267,7 +273,7 @@ struct RESTCall: Sendable {
   private static let traceLengthMax = 4096
 
   /// Whether the answer shows what was there.
-  private func showsData(_ draft: Draft) -> Bool {
+  func showsData(_ draft: Draft) -> Bool {
     if request.conditions.ifMatch != nil { return true }
     guard needsResult(draft) else { return false }
     if case .increment = draft.write { return true }
@@ -275,7 +281,7 @@ struct RESTCall: Sendable {
   }
 
   /// Whether the answer shows what server values have become.
-  private func needsResult(_ draft: Draft) -> Bool {
+  func needsResult(_ draft: Draft) -> Bool {
     guard request.method == .put || (request.method == .post && request.conditions.wantsETag),
       request.print != .silent || request.conditions.wantsETag
     else { return false }
@@ -284,12 +290,12 @@ struct RESTCall: Sendable {
   }
 
   /// Whether the answer to a write has an ETag that takes long.
-  private func hashesLong(_ draft: Draft) -> Bool {
+  func hashesLong(_ draft: Draft) -> Bool {
     guard request.conditions.wantsETag, case .set(_, let node) = draft.write else { return false }
     return TreeHash.takesLong(node)
   }
 
-  private func answer(_ draft: Draft, _ key: String?) -> RESTAnswer {
+  func answer(_ draft: Draft, _ key: String?) -> RESTAnswer {
     if let key {
       if case .set(_, let node) = draft.write { return RESTAnswer(posted: key, node, request) }
       return RESTAnswer(posted: key, .empty, request)
@@ -361,7 +367,7 @@ struct RESTCall: Sendable {
   }
 
   /// - Parameter node: what is there after the transaction.
-  private func answer(_ node: Node, isWritten: Bool, _ key: String?) -> RESTAnswer {
+  func answer(_ node: Node, isWritten: Bool, _ key: String?) -> RESTAnswer {
     if !isWritten {
       return RESTAnswer(preconditionFailed: request, current: node, etag: TreeHash.etag(node))
     }
@@ -371,7 +377,7 @@ struct RESTCall: Sendable {
   }
 
   /// What the request is about: the node, or its priority.
-  private func shown(_ node: Node) -> Node {
+  func shown(_ node: Node) -> Node {
     if case .priority = request.resource { return node.priority.map { Node($0) } ?? .empty }
     return node
   }

@@ -289,17 +289,26 @@ final class RESTService: Sendable {
     }
   }
 
-  /// Writes what sessions of a server that led before had registered, where this one has begun to lead. Called once a
-  /// second.
-  func endSessionsOfLeaders() {
-    for namespace in namespaces.all where namespace.isPrepared && namespace.takeBeginning() {
-      guard let lease = namespaces.open(namespace.name) else { continue }
+  /// Writes what sessions had registered that have ended without it, where this server leads: those of other servers that are
+  /// gone, and its own that ended while it did not lead. And ends the sessions of this server that another one took for gone.
+  /// Called once a second.
+  func endLostSessions() {
+    for namespace in namespaces.all where namespace.isShared && namespace.isPrepared {
+      let begins = namespace.takeBeginning()
+      guard let journal = namespace.journal, !journal.isEmpty,
+        namespace.engine.isLeading,
+        let lease = namespaces.open(namespace.name)
+      else { continue }
       workers.async { [self] in
         let namespace = lease.namespace
-        namespace.journal?.writeLeftovers(rights(in: namespace), authenticator, on: workers) {
-          sessions[$0] == nil
+        journal.writeLeftovers(rights(in: namespace), authenticator, on: workers) { id in
+          namespace.isOwn(session: id)
+            ? begins && sessions[id] == nil : namespace.hasEnded(serverOf: id)
         }
       }
+    }
+    for session in sessions.all where session.namespace.isShared && session.hasEndedElsewhere {
+      session.close()
     }
   }
 

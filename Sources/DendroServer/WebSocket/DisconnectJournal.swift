@@ -21,14 +21,22 @@ import Synchronization
 ///
 /// What the entries of a session add up to is what is written at its end: a request that the disk has refused has left no
 /// entry. A last write that the disk refuses stays in the second root, and is tried again (`retry`).
+///
+/// Where several servers have the database, the one that leads makes all changes, and all last writes: for the sessions of
+/// others when they say that those have ended, or when they are gone themselves.
 final class DisconnectJournal: Sendable {
   private let engine: Engine
   /// The last writes of sessions that the disk has refused.
   private let refused = Mutex<[Refused]>([])
+  /// The sessions whose last write is under way, and what waits for it.
+  private let ending = Mutex<[String: [@Sendable (EngineError?) -> Void]]>([:])
+  /// The sessions of which the server that leads was not told that they have ended.
+  private let untold = Mutex<Set<String>>([])
   /// Whether a last write was not made since this server did not lead. Its entries are in the second root.
   private let hasWithheld = Atomic<Bool>(false)
 
   private struct Refused {
+    let id: String
     let write: EncodedWrite
     let judge: (any WriteJudge)?
   }
@@ -43,11 +51,22 @@ final class DisconnectJournal: Sendable {
     var registrants = Registrants()
     /// How many of them are kept.
     fileprivate var keptRegistrantCount = 0
+    let progress = Progress()
 
     init() {}
 
     /// Whether there is something to remove at the end.
     var isKept: Bool { next > 0 }
+  }
+
+  /// What is known of the entries of one session.
+  final class Progress: Sendable {
+    /// The changes of which it is not known whether they are there.
+    fileprivate let pendingCount = Atomic<Int>(0)
+    /// Whether the last one that is there has left entries.
+    fileprivate let hasEntries = Atomic<Bool>(false)
+
+    fileprivate var isPending: Bool { pendingCount.load(ordering: .acquiring) > 0 }
   }
 
   /// What a request does.
@@ -86,7 +105,9 @@ final class DisconnectJournal: Sendable {
     }
     session.byteCount += Self.byteCount(of: entry)
     let change: Write
-    if session.byteCount > 2 * neededByteCount + Self.spareByteCountMax {
+    // All entries are seen here only once they are there.
+    let isSeen = !isElsewhere || !session.progress.isPending
+    if session.byteCount > 2 * neededByteCount + Self.spareByteCountMax, isSeen {
       var all = operations(of: id)
       switch request {
       case .register(let draft, _): all.add(draft)
@@ -105,8 +126,31 @@ final class DisconnectJournal: Sendable {
       session.next += 1
       change = .update(Self.path(of: id), entries)
     }
-    submit(change, completion)
+    let progress = session.progress
+    let leavesEntries = if case .remove = change { false } else { true }
+    progress.pendingCount.add(1, ordering: .acquiringAndReleasing)
+    submit(change) { error in
+      if error == nil { progress.hasEntries.store(leavesEntries, ordering: .releasing) }
+      progress.pendingCount.subtract(1, ordering: .acquiringAndReleasing)
+      completion(error)
+    }
   }
+
+  /// Whether another server has made the last write of a session that goes on here, since it took this server for gone.
+  func hasEnded(_ id: String, _ progress: Progress) -> Bool {
+    guard engine.sharedLog != nil, !progress.isPending,
+      progress.hasEntries.load(ordering: .acquiring)
+    else { return false }
+    // Not before what is pending is there: the flag was set after that.
+    return engine.systemNode(at: Self.path(of: id)).isEmpty && !progress.isPending
+  }
+
+  /// Whether the entries that are seen here are all that a session has.
+  func showsAll(of session: Session?) -> Bool {
+    !isElsewhere || session.map { !$0.progress.isPending } ?? true
+  }
+
+  private var passesOn: Bool { engine.sharedLog?.passesOn ?? false }
 
   /// Whether several servers have the database, and this one does not lead.
   private var isElsewhere: Bool { engine.sharedLog != nil && !engine.isLeading }
@@ -123,8 +167,7 @@ final class DisconnectJournal: Sendable {
   }
 
   private func submit(_ change: Write, _ completion: @escaping @Sendable (EngineError?) -> Void) {
-    // Only the server that leads has sessions with entries: the next one ends them.
-    if isElsewhere { return completion(.unavailable("another server leads")) }
+    if isElsewhere, !passesOn { return completion(.unavailable("another server leads")) }
     engine.submit(EncodedWrite(nil, system: EncodedWrite(change))) { result in
       if case .failure(let error) = result { completion(error) } else { completion(nil) }
     }
@@ -191,23 +234,79 @@ final class DisconnectJournal: Sendable {
   func end(
     _ id: String, _ rights: Rights, on queue: DispatchQueue, identity: (Path) -> Identity?
   ) {
+    if passesOn { return tellEnd(of: id) }
+    end(id, rights, on: queue, identity: identity, completion: { _ in })
+  }
+
+  private func end(
+    _ id: String, _ rights: Rights, on queue: DispatchQueue, identity: (Path) -> Identity?,
+    completion: @escaping @Sendable (EngineError?) -> Void
+  ) {
+    // Its entries are there until its last write is covered: it would be made twice.
+    let isFirst = ending.withLock { ending in
+      defer { ending[id, default: []].append(completion) }
+      return ending[id] == nil
+    }
+    guard isFirst else { return }
     let removal = EncodedWrite(.remove(Self.path(of: id)))
     LastWrite(
       operations(of: id).draft, rights, removal: removal, on: queue, identity: identity
     ).make { [self] write, judge, wasDenied in
-      self.write(Refused(write: write, judge: judge), isFirst: true, wasDenied)
+      self.write(Refused(id: id, write: write, judge: judge), isFirst: true, wasDenied)
     }
+  }
+
+  private func hasEnded(_ last: Refused, _ error: EngineError?) {
+    guard last.write.system != nil else { return }
+    for completion in ending.withLock({ $0.removeValue(forKey: last.id) }) ?? [] {
+      completion(error)
+    }
+  }
+
+  /// As `end`, of a session of which only the entries are known. Returns once its last write is admitted.
+  ///
+  /// - Parameter completion: called once it is made; with the reason why it is not.
+  func endKept(
+    _ id: String, _ rights: Rights, _ authenticator: Authenticator, on queue: DispatchQueue,
+    _ completion: @escaping @Sendable (EngineError?) -> Void
+  ) {
+    let entries = engine.systemNode(at: Self.path(of: id))
+    if entries.isEmpty, ending.withLock({ $0[id] == nil }) { return completion(nil) }
+    let registrants = Self.registrants(entries)
+    end(id, rights, on: queue) { path in
+      guard let registrant = registrants[path] else { return nil }
+      return authenticator.believes(registrant.voucher) ? registrant.identity : .anonymous
+    } completion: {
+      completion($0)
+    }
+  }
+
+  /// Tells the server that leads that a session has ended.
+  func tellEnd(of id: String) {
+    let request = SharedRequest(.nothing, context: PassedOnRequest.endOfSession(id).bytes)
+    let isPassed = engine.sharedLog?.pass(request, origin: nil) { [self] outcome, _ in
+      if case .made = outcome { return }
+      untold.withLock { _ = $0.insert(id) }
+    }
+    if isPassed != true { untold.withLock { _ = $0.insert(id) } }
   }
 
   private func write(
     _ last: Refused, isFirst: Bool, _ wasDenied: @escaping @Sendable (Bool) -> Void = { _ in }
   ) {
     // The server that leads next finds the entries.
-    if isElsewhere { return hasWithheld.store(true, ordering: .releasing) }
+    if isElsewhere {
+      hasWithheld.store(true, ordering: .releasing)
+      return hasEnded(last, .unavailable("another server leads"))
+    }
     let completion: Completion = { [self] result in
-      guard case .failure(let error) = result else { return wasDenied(false) }
+      guard case .failure(let error) = result else {
+        hasEnded(last, nil)
+        return wasDenied(false)
+      }
+      if case .denied = error { return wasDenied(true) }
+      defer { hasEnded(last, error) }
       switch error {
-      case .denied: return wasDenied(true)
       case .diskFull, .memoryLimit, .tooManyWaiting: refused.withLock { $0.append(last) }
       case .storage(let cause) where cause.isOutOfSpace: refused.withLock { $0.append(last) }
       case .unavailable, .undecided:
@@ -228,6 +327,16 @@ final class DisconnectJournal: Sendable {
 
   /// Tries the last writes again that were refused for lack of room, in their order. It may wait for the disk.
   func retry() {
+    let untold = untold.withLock { untold in
+      defer { untold = [] }
+      return untold
+    }
+    if passesOn {
+      for id in untold { tellEnd(of: id) }
+    } else if !untold.isEmpty {
+      // This server leads now, or will find their entries when it does.
+      hasWithheld.store(true, ordering: .releasing)
+    }
     let writes = refused.withLock { writes in
       defer { writes = [] }
       return writes
@@ -239,7 +348,10 @@ final class DisconnectJournal: Sendable {
   func takeWithheld() -> Bool { hasWithheld.exchange(false, ordering: .acquiringAndReleasing) }
 
   /// The sessions whose last write waits for room.
-  var refusedCount: Int { refused.withLock { $0.count } }
+  var refusedCount: Int { refused.withLock { $0.count } + untold.withLock { $0.count } }
+
+  /// Whether no session has entries.
+  var isEmpty: Bool { engine.systemNode(at: Self.root).isEmpty }
 
   // MARK: After a crash
 
@@ -265,12 +377,8 @@ final class DisconnectJournal: Sendable {
       } ?? true
     // What is written now would be written again otherwise.
     guard areFilesGone else { return }
-    for (id, entries) in engine.systemNode(at: Self.root).children where hasEnded("\(id)") {
-      let registrants = Self.registrants(entries)
-      end("\(id)", rights, on: queue) { path in
-        guard let registrant = registrants[path] else { return nil }
-        return authenticator.believes(registrant.voucher) ? registrant.identity : .anonymous
-      }
+    for (id, _) in engine.systemNode(at: Self.root).children where hasEnded("\(id)") {
+      endKept("\(id)", rights, authenticator, on: queue) { _ in }
     }
   }
 

@@ -13,6 +13,12 @@ struct Registrant: Hashable, Sendable {
     identity = authentication.identity
     voucher = authentication.voucher
   }
+
+  /// One for whom nothing has to vouch any more.
+  init(_ identity: Identity) {
+    self.identity = identity
+    voucher = nil
+  }
 }
 
 // MARK: In the second root

@@ -62,7 +62,7 @@ final class WebSocketService: Sendable {
           connection.close(1000)
           return connection.start(ResetClient())
         }
-        let session = WireSession(WireSessions.makeID(), lease, service, connection)
+        let session = WireSession(lease.namespace.makeSessionID(), lease, service, connection)
         let isAdded = service.sessions.add(session, address)
         if isAdded {
           connection.send(session.hello(host: handshake.host))

@@ -36,7 +36,9 @@ extension WireSession {
     let refusal = kept.withLock { session -> RESTError? in
       guard session != nil else { return RESTError(503, "The session has ended.") }
       let journal = namespace.journal
-      if let journal, hasLostEntry.exchange(false, ordering: .acquiring) {
+      if let journal, journal.showsAll(of: session),
+        hasLostEntry.exchange(false, ordering: .acquiring)
+      {
         client.reset(to: journal.operations(of: id))
       }
       do throws(DatabaseError) {
@@ -77,6 +79,14 @@ extension WireSession {
   }
 
   // MARK: The end
+
+  /// Whether another server has ended the session.
+  var hasEndedElsewhere: Bool {
+    guard let journal = namespace.journal else { return false }
+    return kept.withLock { session in
+      session.map { $0.isKept && journal.hasEnded(id, $0.progress) } ?? false
+    }
+  }
 
   /// Closes the connection, whose end ends the session.
   func close() { connection.close(1000) }

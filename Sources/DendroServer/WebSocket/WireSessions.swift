@@ -82,6 +82,8 @@ final class WireSessions: Sendable {
       if let session = self[id], session.namespace === namespace {
         session.end()
         session.close()
+      } else if !namespace.isOwn(session: id) {
+        namespace.endElsewhere(session: id)
       }
       body()
     }

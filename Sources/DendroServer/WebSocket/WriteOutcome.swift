@@ -10,6 +10,9 @@ enum WriteOutcome: Sendable {
   case stale
   case failed(RESTError)
 
+  /// The number of the write is another one's.
+  static let otherNumber = failed(.badRequest("The number of the write is that of another one"))
+
   init(_ error: EngineError, in namespace: Namespace) {
     if case .writeTooLarge = error {
       self = .failed(.writeTooLarge)

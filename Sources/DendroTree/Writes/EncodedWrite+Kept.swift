@@ -30,7 +30,11 @@ extension EncodedWrite {
   }
 
   /// Reads a write that was kept; nil unless the bytes are one.
-  package convenience init?(kept bytes: [UInt8]) {
+  ///
+  /// - Parameter allowed: what it may have beside the data's values; `.bytes` for a change of the second root.
+  package convenience init?(
+    kept bytes: [UInt8], allowing allowed: BodyChecker.Allowed = .serverValues
+  ) {
     let write = bytes.withUnsafeBytes { bytes -> (WriteKind, Path, PayloadBuffer, WriteFacts)? in
       guard let tag = bytes.first, let kind = WriteKind(rawValue: tag),
         let (pathByteCount, prefix) = Varint.read(bytes, at: 1),
@@ -40,7 +44,7 @@ extension EncodedWrite {
       let stored = UnsafeRawBufferPointer(rebasing: bytes[(1 + prefix)..<offset])
       guard let path = Path(storedBytes: stored), path.count <= Limits.depth else { return nil }
       let start = offset
-      var checker = BodyChecker(allowing: .serverValues)
+      var checker = BodyChecker(allowing: allowed)
       guard
         let facts = checker.check(kind, bytes, at: &offset, depth: Limits.depth - path.count),
         offset == bytes.count

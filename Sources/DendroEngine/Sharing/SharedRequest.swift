@@ -1,0 +1,39 @@
+package import DendroStorage
+package import DendroTree
+
+/// What a client has asked of an engine that does not lead, for the one that does, which knows what the client may do.
+package struct SharedRequest: Sendable {
+  /// What is to be written, if that is allowed. It has no change of the second root, and no origin.
+  package let write: EncodedWrite
+  /// What the handler has to know beside it; not empty.
+  package let context: [UInt8]
+
+  package init(_ write: EncodedWrite, context: [UInt8]) {
+    precondition(!context.isEmpty, "a request is more than a write")
+    self.write = write
+    self.context = context
+  }
+}
+
+/// What has become of a request.
+package enum SharedRequestOutcome: Sendable {
+  /// It was written, as this write; nil: it has changed nothing.
+  case made(LogSequenceNumber?)
+  /// The handler has decided, and says what.
+  case answered([UInt8])
+  case failed(EngineError)
+}
+
+/// Called once; with the data right behind the write, if that is known.
+package typealias SharedRequestCompletion =
+  @Sendable (SharedRequestOutcome, _ data: Node?) -> Void
+
+/// Makes, in the engine that leads, what the clients of others ask for.
+package protocol SharedRequestHandler: AnyObject, Sendable {
+  /// Returns once the request is admitted to the engine, or will not be: then the next one of the same server comes. It may
+  /// wait.
+  ///
+  /// - Parameter origin: under which the write is in the log, unless the request names another one.
+  func make(
+    _ request: SharedRequest, origin: WriteOrigin, completion: @escaping SharedRequestCompletion)
+}
