@@ -180,7 +180,8 @@ let package = Package(
     tests("CrashTests", "Dendro", "DendroCrashLab", "DendroCommand", "DendroTestSupport"),
     tests("SanitizerTests"),
     tests(
-      "DendroServerTests", "DendroServer", "DendroCommand", "DendroProtocol", "Dendro",
+      "DendroServerTests", "DendroServer", "DendroCluster", "DendroCommand", "DendroProtocol",
+      "Dendro",
       "DendroEngine", "DendroStorage", "DendroTree", "DendroTesting", "DendroTestSupport",
       "CDendroCrypto",
       "CDendroMicroHTTPD"),

@@ -71,6 +71,107 @@ struct RequestTests {
     Forwarding.Answer(number: number, answer: answer, lsn: LogSequenceNumber(lsn))
   }
 
+  @Test("a row whose answer was missing does not keep back what comes behind it, once it was made")
+  func missingAnswer() throws {
+    let results = Results()
+    for value in 1...2 { #expect(forwarding.add(try write(value), results.completion("\(value)"))) }
+    #expect(forwarding.nextRow()?.map(\.number) == [1, 2])
+    #expect(forwarding.add(try write(3), results.completion("3")))
+    // The row is there: the log shows it.
+    for number in 1...2 as ClosedRange<UInt64> {
+      let origin = WriteOrigin(client: forwarding.client, number: number)
+      forwarding.completion(of: origin) { .empty }?(.success(LogSequenceNumber(number)))
+    }
+    #expect(forwarding.nextRow()?.map(\.number) == [3])
+    #expect(results.all == ["1 1", "2 2"])
+  }
+
+  @Test(
+    "what waits behind a row whose answer is missing is refused in time, and clients hear of the row"
+  )
+  func patience() throws {
+    let results = Results()
+    var limits = Forwarding.Limits()
+    limits.rowCount = 1
+    limits.wait = .zero
+    limits.patience = .zero
+    let forwarding = Forwarding(client: [1], limits: limits)
+    forwarding.setOpen(true)
+    let request = SharedRequest(try write(1), context: [1])
+    func add(_ name: String) -> Bool {
+      forwarding.add(.request(request)) { outcome, _ in
+        switch outcome {
+        case .made(let lsn): results.completion(name)(.success(lsn))
+        case .failed(let error): results.completion(name)(.failure(error))
+        case .answered: results.completion(name)(.success(nil))
+        }
+      }
+    }
+    #expect(add("1"))
+    _ = forwarding.nextRow()
+    #expect(add("2"))
+    forwarding.expire()
+    #expect(results.all == ["2 refused"])
+    forwarding.giveUp()
+    forwarding.giveUp()
+    #expect(results.all == ["2 refused", "1 undecided"])
+    // It stays on its way.
+    #expect(forwarding.nextRow()?.map(\.number) == [1])
+    forwarding.close("the end")
+    #expect(results.all.count == 2)
+  }
+
+  @Test("what no leader admits is refused at once")
+  func tooLarge() throws {
+    let results = Results()
+    let text = String(repeating: "x", count: 9 << 20)
+    var node = Node.empty
+    for name in ["a", "b"] {
+      node.graft(Node(.string(text)), at: try Path(parsing: name))
+    }
+    let write = EncodedWrite(.set(.root, node))
+    #expect(forwarding.add(write, results.completion("1")))
+    #expect(results.all == ["1 refused"])
+    #expect(!forwarding.hasWaiting)
+  }
+
+  @Test(
+    "a server has ended once its counter was seen to stand still, and not while nobody has looked")
+  func peers() {
+    let delay = Duration.seconds(3)
+    let interval = Duration.seconds(1)
+    var peers = Peers(gone: Peers.Row(opening: "old", counter: 7))
+    var now = ContinuousClock.now
+    func look(_ rows: (String, Int64)..., after time: Duration = .seconds(1)) {
+      now += time
+      peers.note(
+        rows.map { Peers.Row(opening: $0.0, counter: $0.1) }, interval: interval, now: now)
+    }
+    func hasEnded(_ opening: String) -> Bool { peers.hasEnded(opening, after: delay) }
+    #expect(hasEnded("old"))
+    // One that is asked for before it was seen.
+    #expect(!hasEnded("new"))
+    look(("a", 1), ("old", 7))
+    for counter in 2...5 as ClosedRange<Int64> {
+      look(("a", counter), ("b", 1), ("old", 7))
+      #expect(!hasEnded("a"))
+    }
+    #expect(hasEnded("b"))
+    #expect(hasEnded("new"))
+    #expect(hasEnded("old"))
+    // PostgreSQL did not answer: nobody's counter was looked at.
+    look(("a", 5), ("b", 1), after: .seconds(20))
+    #expect(!hasEnded("a"))
+    #expect(!hasEnded("b"))
+    for counter in 6...9 as ClosedRange<Int64> { look(("a", 5), ("b", counter)) }
+    #expect(hasEnded("a"))
+    #expect(!hasEnded("b"))
+    // It goes on after all.
+    look(("a", 6), ("old", 8))
+    #expect(!hasEnded("a"))
+    #expect(!hasEnded("old"))
+  }
+
   @Test("an answer counts once all is there that the leader had, and in its epoch alone")
   func early() throws {
     let results = Results()

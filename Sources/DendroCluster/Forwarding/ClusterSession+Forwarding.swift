@@ -21,14 +21,14 @@ extension ClusterSession {
       ])
   }
 
-  /// What the leader of an epoch has said of this opening's writes. Each answer is given once.
+  /// What the leader of an epoch has said of this opening's writes.
   func answers(
     to client: [UInt8], epoch: Int64
   ) throws(ClusterError) -> [Forwarding.Answer] {
     let rows = try execute(
       """
       SELECT number, kind, first, second, body, lsn FROM dendro.answer
-      WHERE namespace = $1 AND client = $2 AND epoch = $3 ORDER BY number LIMIT 1000
+      WHERE namespace = $1 AND client = $2 AND epoch = $3 ORDER BY number LIMIT 200
       """, [namespace, .bytes(client), .integer(epoch)])
     var answers: [Forwarding.Answer] = []
     do throws(PostgresError) {
@@ -47,14 +47,22 @@ extension ClusterSession {
     } catch {
       throw .postgres(error)
     }
-    if let last = answers.last {
-      _ = try execute(
-        """
-        DELETE FROM dendro.answer
-        WHERE namespace = $1 AND client = $2 AND epoch <= $3 AND number <= $4
-        """, [namespace, .bytes(client), .integer(epoch), .integer(Int64(last.number))])
-    }
     return answers
+  }
+
+  /// Removes answers that were noted.
+  func forget(
+    _ answers: [Forwarding.Answer], to client: [UInt8], epoch: Int64
+  ) throws(ClusterError) {
+    if answers.isEmpty { return }
+    let places = answers.indices.map { "$\($0 + 4)" }.joined(separator: ", ")
+    _ = try execute(
+      """
+      DELETE FROM dendro.answer
+      WHERE namespace = $1 AND client = $2 AND epoch = $3 AND number IN (\(places))
+      """,
+      [namespace, .bytes(client), .integer(epoch)]
+        + answers.map { .integer(Int64($0.number)) })
   }
 
   // MARK: Of the leader
@@ -68,11 +76,14 @@ extension ClusterSession {
     }
   }
 
+  /// The first row of each server, without its body.
   func requests(epoch: Int64) throws(ClusterError) -> [Request] {
     let rows = try execute(
       """
-      SELECT client, number, count, body FROM dendro.request
-      WHERE namespace = $1 AND epoch = $2 ORDER BY client, number LIMIT 16
+      SELECT r.client, r.number, r.count FROM dendro.request r
+      WHERE r.namespace = $1 AND r.epoch = $2 AND r.number = (
+        SELECT min(m.number) FROM dendro.request m
+        WHERE m.namespace = $1 AND m.client = r.client AND m.epoch = $2)
       """, [namespace, .integer(epoch)])
     var requests: [Request] = []
     do throws(PostgresError) {
@@ -81,14 +92,28 @@ extension ClusterSession {
         // No server has made so many writes.
         guard (1...(1 << 62)).contains(number), (1...(1 << 20)).contains(count) else { continue }
         requests.append(
-          Request(
-            client: try rows.bytes(row, 0), number: UInt64(number), count: count,
-            body: try rows.bytes(row, 3)))
+          Request(client: try rows.bytes(row, 0), number: UInt64(number), count: count))
       }
     } catch {
       throw .postgres(error)
     }
     return requests
+  }
+
+  /// What a row holds; nil if it is not there any more.
+  func body(of row: Request, epoch: Int64) throws(ClusterError) -> [UInt8]? {
+    let rows = try execute(
+      """
+      SELECT body FROM dendro.request
+      WHERE namespace = $1 AND client = $2 AND number = $3 AND epoch = $4
+      """,
+      [namespace, .bytes(row.client), .integer(Int64(row.number)), .integer(epoch)])
+    if rows.count == 0 { return nil }
+    do throws(PostgresError) {
+      return try rows.bytes(0, 0)
+    } catch {
+      throw .postgres(error)
+    }
   }
 
   /// Removes a row that the engine has got in an epoch, and not one that was left for the next leader since.
@@ -101,20 +126,30 @@ extension ClusterSession {
       [namespace, .bytes(row.client), .integer(Int64(row.number)), .integer(epoch)])
   }
 
-  func answer(_ answer: Requests.Answer, epoch: Int64) throws(ClusterError) {
-    let fields = answer.answer.fields
+  /// Says what has become of writes that have no number.
+  func answer(_ answers: ArraySlice<Requests.Answer>, epoch: Int64) throws(ClusterError) {
+    var values: [PostgresValue] = [namespace, .integer(epoch)]
+    var rows: [String] = []
+    for answer in answers {
+      let fields = answer.answer.fields
+      let first = values.count + 1
+      values += [
+        .bytes(answer.client), .integer(Int64(answer.number)),
+        .integer(Int64(answer.lsn.rawValue)), .integer(fields.kind), .integer(fields.first),
+        .integer(fields.second), .bytes(fields.body),
+      ]
+      let places = (2..<7).map { "$\(first + $0)" }.joined(separator: ", ")
+      rows.append("($1, $\(first), $\(first + 1), $2, \(places))")
+    }
+    if rows.isEmpty { return }
     _ = try execute(
       """
       INSERT INTO dendro.answer
         (namespace, client, number, epoch, lsn, kind, first, second, body)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (namespace, client, number)
-      DO UPDATE SET epoch = $4, lsn = $5, kind = $6, first = $7, second = $8, body = $9
-      WHERE dendro.answer.epoch < $4
-      """,
-      [
-        namespace, .bytes(answer.client), .integer(Int64(answer.number)), .integer(epoch),
-        .integer(Int64(answer.lsn.rawValue)), .integer(fields.kind), .integer(fields.first),
-        .integer(fields.second), .bytes(fields.body),
-      ])
+      VALUES \(rows.joined(separator: ", ")) ON CONFLICT (namespace, client, number)
+      DO UPDATE SET epoch = excluded.epoch, lsn = excluded.lsn, kind = excluded.kind,
+        first = excluded.first, second = excluded.second, body = excluded.body
+      WHERE dendro.answer.epoch < excluded.epoch
+      """, values)
   }
 }

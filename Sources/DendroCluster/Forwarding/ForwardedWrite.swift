@@ -14,6 +14,13 @@ struct ForwardedWrite: Sendable {
   /// The epoch of the leader that has it; nil if none may have it.
   var epoch: Int64?
   let completion: SharedRequestCompletion
+  /// Whether its client was told that it may be made or not.
+  var isGivenUp = false
+
+  /// Says what has become of it.
+  func end(_ outcome: SharedRequestOutcome, _ data: Node?) {
+    if !isGivenUp { completion(outcome, data) }
+  }
 
   enum Content: Sendable {
     case write(EncodedWrite)
@@ -25,10 +32,10 @@ struct ForwardedWrite: Sendable {
     guard case .write(let write) = content else { return nil }
     return (
       write,
-      { [completion] result in
+      { result in
         switch result {
-        case .success(let lsn): completion(.made(lsn), nil)
-        case .failure(let error): completion(.failed(error), nil)
+        case .success(let lsn): end(.made(lsn), nil)
+        case .failure(let error): end(.failed(error), nil)
         }
       }
     )

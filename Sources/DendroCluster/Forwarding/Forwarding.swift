@@ -23,6 +23,11 @@ final class Forwarding: Sendable {
     var byteCount = 32 << 20
     /// How long a write waits for a leader.
     var wait = Duration.seconds(10)
+    /// How long a client waits for an answer to what a leader may have made.
+    var patience = Duration.seconds(30)
+    /// Of all, how many may be what clients ask for: their servers need the rest for what those leave.
+    var requestCount = 9_000
+    var requestByteCount = 24 << 20
     /// The writes of one row.
     var rowCount = 512
     var rowByteCount = 4 << 20
@@ -42,14 +47,18 @@ final class Forwarding: Sendable {
     var attempt: UInt64?
     var isOpen = false
 
-    mutating func remove(_ number: UInt64) -> ForwardedWrite? {
+    func index(of number: UInt64) -> Int? {
       var (low, high) = (0, waiting.count)
       while low < high {
         let middle = (low + high) / 2
         if waiting[middle].number < number { low = middle + 1 } else { high = middle }
       }
-      guard low < waiting.count, waiting[low].number == number else { return nil }
-      let write = waiting.remove(at: low)
+      return low < waiting.count && waiting[low].number == number ? low : nil
+    }
+
+    mutating func remove(_ number: UInt64) -> ForwardedWrite? {
+      guard let index = index(of: number) else { return nil }
+      let write = waiting.remove(at: index)
       byteCount -= write.bytes.count
       named[write.origin]?.removeAll { $0 == number }
       if named[write.origin]?.isEmpty == true { named[write.origin] = nil }
@@ -86,6 +95,9 @@ final class Forwarding: Sendable {
   /// Takes writes from now on, or takes none any more.
   func setOpen(_ isOpen: Bool) { state.withLock { $0.isOpen = isOpen } }
 
+  /// What is longer no leader admits.
+  private static let byteLimit = Sharing.writeByteLimit + (1 << 20)
+
   /// Whether it takes writes.
   var isOpen: Bool { state.withLock { $0.isOpen } }
 
@@ -98,9 +110,18 @@ final class Forwarding: Sendable {
     _ completion: @escaping SharedRequestCompletion
   ) -> Bool {
     let bytes = content.bytes
+    guard bytes.count <= Self.byteLimit else {
+      completion(
+        .failed(.writeTooLarge(bytes: bytes.count, limit: Sharing.writeByteLimit)), nil)
+      return true
+    }
     return state.withLock { state in
-      guard state.isOpen, state.waiting.count < limits.count,
-        state.byteCount + bytes.count <= limits.byteCount
+      let (count, byteCount) =
+        if case .request = content { (limits.requestCount, limits.requestByteCount) } else {
+          (limits.count, limits.byteCount)
+        }
+      guard state.isOpen, state.waiting.count < count,
+        state.byteCount + bytes.count <= byteCount
       else { return false }
       state.lastNumber += 1
       let number = state.lastNumber
@@ -139,13 +160,16 @@ final class Forwarding: Sendable {
     let data = data()
     return { result in
       let lsn = try? result.get()
-      for write in writes { write.completion(.made(lsn ?? nil), data) }
+      for write in writes { write.end(.made(lsn ?? nil), data) }
     }
   }
 
   /// Notes what the leader of an epoch has said.
   func note(_ answers: [Answer], epoch: Int64) {
-    state.withLock { if $0.epoch == epoch { $0.answers += answers } }
+    state.withLock { state in
+      guard state.epoch == epoch else { return }
+      state.answers += answers.filter { state.index(of: $0.number) != nil }
+    }
   }
 
   /// Ends what the leader has answered, as far as this server has the writes that the leader had.
@@ -156,7 +180,7 @@ final class Forwarding: Sendable {
       state.answers.removeAll { $0.lsn <= lsn }
       return due.compactMap { due in state.remove(due.number).map { ($0, due.answer) } }
     }
-    for (write, answer) in ended { write.completion(answer.outcome(of: write.content), nil) }
+    for (write, answer) in ended { write.end(answer.outcome(of: write.content), nil) }
   }
 
   /// Has the writes of earlier epochs sent again: all of the log before this one was taken.
@@ -181,6 +205,8 @@ final class Forwarding: Sendable {
   func nextRow() -> ArraySlice<ForwardedWrite>? {
     state.withLock { state in
       guard let first = state.waiting.firstIndex(where: { $0.epoch == nil }) else { return nil }
+      // All of the row was made, as the log has shown.
+      if let attempt = state.attempt, state.waiting[first].number > attempt { state.attempt = nil }
       var end = first
       var byteCount = 0
       while end < state.waiting.count, state.waiting[end].epoch == nil {
@@ -217,13 +243,36 @@ final class Forwarding: Sendable {
     let now = ContinuousClock.now
     let expired = state.withLock { state -> [ForwardedWrite] in
       // A row of which the answer is missing may be there.
-      guard state.attempt == nil else { return [] }
-      let expired = state.waiting.filter { $0.epoch == nil && now - $0.since > limits.wait }
+      let attempt = state.attempt ?? 0
+      let expired = state.waiting.filter {
+        $0.epoch == nil && $0.number > attempt && now - $0.since > limits.wait
+      }
       for write in expired { _ = state.remove(write.number) }
       return expired
     }
     for write in expired {
-      write.completion(.failed(.unavailable("no server has led for \(limits.wait)")), nil)
+      write.end(.failed(.unavailable("no server has led for \(limits.wait)")), nil)
+    }
+  }
+
+  /// Tells clients that what they have asked for may be made or not, once that is not known for too long. It stays on its
+  /// way.
+  func giveUp() {
+    let now = ContinuousClock.now
+    let late = state.withLock { state -> [ForwardedWrite] in
+      var late: [ForwardedWrite] = []
+      for index in state.waiting.indices {
+        let write = state.waiting[index]
+        // They came one after the other.
+        if now - write.since <= limits.patience { break }
+        guard case .request = write.content, !write.isGivenUp else { continue }
+        state.waiting[index].isGivenUp = true
+        late.append(write)
+      }
+      return late
+    }
+    for write in late {
+      write.completion(.failed(.undecided("no answer has come for \(limits.patience)")), nil)
     }
   }
 
@@ -247,7 +296,7 @@ final class Forwarding: Sendable {
     }
     for write in waiting {
       let mayStand = write.epoch != nil || attempt.map { write.number <= $0 } ?? false
-      write.completion(.failed(mayStand ? .undecided(reason) : .unavailable(reason)), nil)
+      write.end(.failed(mayStand ? .undecided(reason) : .unavailable(reason)), nil)
     }
   }
 }

@@ -17,6 +17,10 @@ final class Requests: Sendable {
   private let queue = DispatchQueue(label: "dendro-requests", attributes: .concurrent)
   private let group = DispatchGroup()
   private let state = Mutex(State())
+  private let begun = ContinuousClock.now
+  /// How long what clients ask for waits for this server to take clients.
+  private static let handlerDelay = Duration.seconds(10)
+  private static let takesNone = "the server that leads takes no clients"
 
   private struct State {
     /// The last number of each opening of a server that the engine has got in this epoch.
@@ -76,35 +80,54 @@ final class Requests: Sendable {
   }
 
   /// Begins what there is, and says what has become of what was begun.
-  func step(_ session: ClusterSession) throws(ClusterError) {
-    let (done, answers, hasFollowers) = state.withLock { state in
-      defer { state.done = [] }
-      return (state.done, state.answers, state.hasFollowers)
+  ///
+  /// - Parameter isDue: whether the thread has something else to do, for which this ends early.
+  func step(_ session: ClusterSession, isDue: () -> Bool) throws(ClusterError) {
+    while !isDue(), let row = state.withLock({ $0.done.first }) {
+      try session.removeRequest(row, epoch: epoch)
+      state.withLock { _ = $0.done.removeFirst() }
     }
-    for (index, row) in done.enumerated() {
-      do throws(ClusterError) {
-        try session.removeRequest(row, epoch: epoch)
-      } catch {
-        state.withLock { $0.done += done[index...] }
-        throw error
-      }
+    while !isDue() {
+      let answers = state.withLock { $0.answers.prefix(Self.answerCountMax) }
+      if answers.isEmpty { break }
+      try session.answer(answers, epoch: epoch)
+      state.withLock { $0.answers.removeFirst(answers.count) }
     }
-    for answer in answers {
-      try session.answer(answer, epoch: epoch)
-      state.withLock { _ = $0.answers.removeFirst() }
-    }
-    guard hasFollowers else { return }
+    // Those whose answers are not fetched bring no more.
+    guard state.withLock({ $0.hasFollowers && $0.answers.count < Self.waitingAnswerCountMax })
+    else { return }
     let rows = try session.requests(epoch: epoch)
     if !rows.isEmpty { state.withLock { $0.lastTime = .now } }
-    for row in rows {
+    var byteCount = 0
+    for row in rows where byteCount < Self.byteCountMax && !isDue() {
       let begins = state.withLock { state in
         // Those that were done since the look.
         let isDone = state.done.contains { $0.client == row.client && $0.number == row.number }
         return !state.isEnded && !isDone && state.inHand.insert(row.client).inserted
       }
-      if begins { queue.async(group: group) { [self] in work(row) } }
+      guard begins else { continue }
+      let body: [UInt8]?
+      do throws(ClusterError) {
+        body = try session.body(of: row, epoch: epoch)
+      } catch {
+        state.withLock { _ = $0.inHand.remove(row.client) }
+        throw error
+      }
+      guard let body else {
+        state.withLock { _ = $0.inHand.remove(row.client) }
+        continue
+      }
+      byteCount += body.count
+      queue.async(group: group) { [self] in work(row, body) }
     }
   }
+
+  /// Of one statement.
+  private static let answerCountMax = 64
+  /// So many wait before no more is begun.
+  private static let waitingAnswerCountMax = 2_000
+  /// Of what is begun at once.
+  private static let byteCountMax = 8 << 20
 
   /// Gives the engine nothing more, and waits until it gets nothing more. It has to refuse what it gets by then.
   func end() {
@@ -114,14 +137,21 @@ final class Requests: Sendable {
 
   /// Makes what this server had passed on, or would have, before it began to lead.
   ///
-  /// - Parameter more: what has come since; called until there is nothing.
+  /// - Parameters:
+  ///   - own: what the engine has not got yet.
+  ///   - more: what has come since; called until there is nothing.
   func makeOwn(_ own: [ForwardedWrite], more: @escaping @Sendable () -> [ForwardedWrite]) {
     queue.async(group: group) { [self] in
       var own = own
       repeat {
         for write in own {
-          guard case .request(let request) = write.content else { continue }
-          make(request, write.origin, write.completion)
+          if state.withLock({ $0.isEnded }) {
+            write.end(.failed(.unavailable("this server leads no more")), nil)
+          } else if let (write, completion) = write.asWrite {
+            engine.submit(write, completion: completion)
+          } else if case .request(let request) = write.content {
+            make(request, write.origin) { write.end($0, $1) }
+          }
         }
         own = more()
       } while !own.isEmpty
@@ -133,15 +163,15 @@ final class Requests: Sendable {
     _ completion: @escaping SharedRequestCompletion
   ) {
     guard let handler = handler() else {
-      return completion(.failed(.unavailable("the server that leads takes no clients")), nil)
+      return completion(.failed(.unavailable(Self.takesNone)), nil)
     }
     handler.make(request, origin: origin, completion: completion)
   }
 
   // MARK: Rows
 
-  private func work(_ row: Request) {
-    let isWhole = submit(row)
+  private func work(_ row: Request, _ body: [UInt8]) {
+    let isWhole = submit(row, body)
     state.withLock { state in
       state.inHand.remove(row.client)
       if isWhole { state.done.append(row) }
@@ -158,10 +188,10 @@ final class Requests: Sendable {
   }
 
   /// - Returns: false if the engine has not got all: the row is looked at again.
-  private func submit(_ row: Request) -> Bool {
+  private func submit(_ row: Request, _ body: [UInt8]) -> Bool {
     // No server writes a row with such a name, and none waits for an answer.
     guard row.client.count <= WriteOrigin.clientByteCountMax else { return true }
-    guard let contents = RequestBody.decode(row.body, count: row.count) else {
+    guard let contents = RequestBody.decode(body, count: row.count) else {
       // Nor one with such a body.
       for index in 0..<UInt64(clamping: min(row.count, 10_000)) {
         add(row.client, row.number &+ index, .refused("the request is damaged"))
@@ -208,7 +238,9 @@ final class Requests: Sendable {
       }
     case .request(let request):
       guard handler() != nil else {
-        add(client, number, .refused("the server that leads takes no clients"))
+        // It may be about to take some.
+        if .now - begun < Self.handlerDelay { return false }
+        add(client, number, .refused(Self.takesNone))
         return true
       }
       make(request, origin, completion)
@@ -223,5 +255,4 @@ struct Request: Sendable {
   /// Of its first write.
   let number: UInt64
   let count: Int64
-  let body: [UInt8]
 }

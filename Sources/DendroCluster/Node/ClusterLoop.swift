@@ -106,6 +106,7 @@ struct ClusterLoop {
     watched = nil
     pauseLeadingIfDue("\(error)", since: lastSuccess)
     node.forwarding.expire()
+    node.forwarding.giveUp()
     // A line that works may have been refused something.
     if session?.isUsable == false { session = nil }
     pauses.wait(node.interruption)
@@ -143,7 +144,7 @@ struct ClusterLoop {
         try appendAgain(session, epoch, from: head.position, to: position)
       }
     }
-    try requests?.step(session)
+    try requests?.step(session) { isBeatDue }
     return requests?.pause(settings.beatInterval / 4) ?? settings.beatInterval / 4
   }
 
@@ -264,15 +265,19 @@ struct ClusterLoop {
   private func forward(_ session: ClusterSession, _ head: SharedHead) throws(ClusterError) {
     let forwarding = node.forwarding
     forwarding.setOpen(true)
+    forwarding.giveUp()
     guard forwarding.hasWaiting else { return }
     // The log up to this head was taken.
     let epoch = head.epoch.number
     forwarding.begin(epoch: epoch)
     if head.leader == .none || head.leader == settings.serverID { return forwarding.expire() }
-    forwarding.note(
-      try session.answers(to: forwarding.client, epoch: epoch), epoch: epoch)
+    let answers = try session.answers(to: forwarding.client, epoch: epoch)
+    forwarding.note(answers, epoch: epoch)
+    try session.forget(answers, to: forwarding.client, epoch: epoch)
     forwarding.endAnswered(upTo: position.lsn)
-    while let row = forwarding.nextRow() {
+    // The log is looked at between them.
+    for _ in 0..<4 {
+      guard let row = forwarding.nextRow() else { return }
       try session.request(row, of: forwarding.client, epoch: epoch)
       forwarding.sent(row, epoch: epoch)
     }
@@ -317,7 +322,9 @@ struct ClusterLoop {
     isLeading = true
     isPaused = false
     self.requests = requests
-    requests.makeOwn(own) { [forwarding = node.forwarding] in forwarding.takeMore() }
+    requests.makeOwn(own.filter { $0.asWrite == nil }) { [forwarding = node.forwarding] in
+      forwarding.takeMore()
+    }
     node.record(
       LogEvent(
         .info, "this server leads", ["epoch": String(epoch.number), "lsn": "\(end.lsn)"]))
@@ -428,6 +435,7 @@ struct ClusterLoop {
     node.publisher.stop()
     node.leadership.end()
     try? node.withEngine { engine in try? engine.endLeading(reason) }
+    requests?.end()
     node.record(
       LogEvent(.error, "this server takes no part any more", ["error": reason]))
     node.forwarding.close(reason)

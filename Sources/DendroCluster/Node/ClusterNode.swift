@@ -158,7 +158,9 @@ final class ClusterNode: SharedLog {
     }
   }
 
-  func note(_ servers: [Peers.Row]) { peers.withLock { $0?.note(servers) } }
+  func note(_ servers: [Peers.Row]) {
+    peers.withLock { $0?.note(servers, interval: settings.beatInterval) }
+  }
 
   /// How often the thread was to look at once.
   var signalCount: UInt64 { condition.signalCount }
@@ -192,6 +194,10 @@ final class ClusterNode: SharedLog {
 
   var passesOn: Bool { forwarding.isOpen }
 
+  var knownLSN: LogSequenceNumber {
+    max(currentStatus.sharedLSN, leadership.position?.lsn ?? .zero)
+  }
+
   func pass(
     _ request: SharedRequest, origin: WriteOrigin?, _ completion: @escaping SharedRequestCompletion
   ) -> Bool {
@@ -208,7 +214,9 @@ final class ClusterNode: SharedLog {
 
   func hasEnded(_ opening: Substring) -> Bool {
     guard opening != self.opening, leadership.epoch != nil else { return false }
-    return peers.withLock { $0?.hasEnded(String(opening), after: settings.takeoverDelay) ?? false }
+    return peers.withLock { peers in
+      peers?.hasEnded(String(opening), after: settings.takeoverDelay) ?? false
+    }
   }
 
   func engineCloses() {

@@ -33,7 +33,7 @@ package protocol SharedRequestHandler: AnyObject, Sendable {
   /// Returns once the request is admitted to the engine, or will not be: then the next one of the same server comes. It may
   /// wait.
   ///
-  /// - Parameter origin: under which the write is in the log, unless the request names another one.
+  /// - Parameter origin: under which the write is in the log, unless the request names another one; nil: under none.
   func make(
-    _ request: SharedRequest, origin: WriteOrigin, completion: @escaping SharedRequestCompletion)
+    _ request: SharedRequest, origin: WriteOrigin?, completion: @escaping SharedRequestCompletion)
 }

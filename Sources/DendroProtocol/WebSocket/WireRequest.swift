@@ -75,6 +75,14 @@ package enum WireAction: Sendable {
     }
   }
 
+  /// Whether its answer shows data.
+  package var isRead: Bool {
+    switch self {
+    case .listen, .get: true
+    default: false
+    }
+  }
+
   /// - Throws: `RESTError` with what is wrong.
   init(_ name: String, _ body: JSONMembers?) throws(RESTError) {
     switch name {

@@ -11,6 +11,8 @@ import Synchronization
 final class NamespaceSettings: Sendable {
   private let engine: Engine
   private let state: Mutex<State>
+  /// Whether rules have changed that `refresh()` has not told.
+  private let hasChanged = Atomic<Bool>(false)
 
   private struct State {
     /// The texts, as children of one node.
@@ -67,10 +69,21 @@ final class NamespaceSettings: Sendable {
     }
   }
 
+  /// Looks, before something is judged, whether another server has put rules: those hold from now on. `refresh()` tells it
+  /// once more.
+  func refreshEarly() {
+    if lookAgain() { hasChanged.store(true, ordering: .relaxed) }
+  }
+
   /// Looks what another process has written, in a database that follows one or that several servers have.
   ///
   /// - Returns: whether the rules have changed.
   func refresh() -> Bool {
+    let hasChanged = hasChanged.exchange(false, ordering: .relaxed)
+    return lookAgain() || hasChanged
+  }
+
+  private func lookAgain() -> Bool {
     guard engine.isReadOnly || engine.sharedLog != nil else { return false }
     let pages = engine.systemNode(at: Self.root)
     return state.withLock { state in

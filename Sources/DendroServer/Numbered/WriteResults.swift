@@ -143,7 +143,9 @@ final class WriteResults: Sendable {
   /// What the hello says.
   var server: NumberedServer {
     // What is not durable may be lost, and is then no sign of another history.
-    let lsn = engine.statistics().durableLSN.rawValue
+    let durableLSN = engine.statistics().durableLSN
+    // What the client has seen at another server is no other history either.
+    let lsn = max(durableLSN, engine.sharedLog?.knownLSN ?? .zero).rawValue
     // Of a database that several servers have, another one may have forgotten some.
     let kept = engine.systemNode(at: NumberedResults.root)
     let (since, strangersSince) = state.withLock { state in

@@ -26,10 +26,15 @@ struct LeaderCall: Sendable {
 
   func perform() {
     service.note(namespace, exchange)
-    if let open = service.namespaces.open(namespace) { return answer(open) }
+    if let open = service.namespaces.open(namespace), open.namespace.isPrepared {
+      return answer(open)
+    }
     service.workers.async {
       do {
-        answer(try service.namespaces.namespace(namespace, makesNew: false))
+        let lease = try service.namespaces.namespace(namespace, makesNew: false)
+        // Clients of other servers may come, though none does here.
+        service.prepare(lease.namespace)
+        answer(lease)
       } catch {
         exchange.finish(RESTAnswer(RESTError(error)))
       }

@@ -24,15 +24,30 @@ extension Namespace {
     let request = SharedRequest(write, context: PassedOnRequest.write(passed).bytes)
     let isPassed = engine.sharedLog?.pass(request, origin: passed.numbered?.origin) {
       [self] outcome, data in
-      switch outcome {
-      case .made: completion(.made, data)
-      case .answered(let bytes): completion(PassedOnAnswer.outcome(bytes), data)
-      case .failed(let error): completion(WriteOutcome(error, in: self), data)
-      }
+      end(outcome, data, completion)
     }
     if isPassed != true {
+      // It has just begun to lead.
+      if engine.isLeading, let requests = peerRequests.withLock({ $0 }) {
+        return writing.async { [self] in
+          requests.make(request, origin: nil) { outcome, data in
+            self.end(outcome, data, completion)
+          }
+        }
+      }
       let refusal = EngineError.unavailable("too much waits for the server that leads")
       completion(WriteOutcome(refusal, in: self), nil)
+    }
+  }
+
+  private func end(
+    _ outcome: SharedRequestOutcome, _ data: Node?,
+    _ completion: @Sendable (WriteOutcome, Node?) -> Void
+  ) {
+    switch outcome {
+    case .made: completion(.made, data)
+    case .answered(let bytes): completion(PassedOnAnswer.outcome(bytes), data)
+    case .failed(let error): completion(WriteOutcome(error, in: self), data)
     }
   }
 
@@ -53,7 +68,13 @@ extension Namespace {
     if passesOn {
       journal?.tellEnd(of: id)
     } else {
-      peerRequests.withLock { $0 }?.endSession(id) { _ in }
+      guard let requests = peerRequests.withLock({ $0 }) else { return }
+      requests.endSession(id) { [journal] error in
+        switch error {
+        case nil, .closed: break
+        default: journal?.noteUntold(id)
+        }
+      }
     }
   }
 

@@ -14,6 +14,8 @@ struct PassedOnWrite: Sendable {
   var identity: Identity
   /// Below which all of the write is.
   var path: Path
+  /// That of the client; nil if it has none.
+  var session: String?
   /// Whether the client learns what is at the path.
   var alsoReads = false
   /// Whether the client is told how rules have decided.
@@ -58,6 +60,7 @@ extension PassedOnRequest {
     case .write(let write):
       writer.set("by", Registrant(write.identity).node)
       writer["path"] = "\(write.path)"
+      writer["session"] = write.session
       if write.alsoReads { writer["reads"] = "" }
       if write.wantsTrace { writer["trace"] = "" }
       if let condition = write.condition {
@@ -92,6 +95,7 @@ extension PassedOnRequest {
       let path = fields["path"].flatMap({ try? Path(parsing: $0) })
     else { return nil }
     var passed = PassedOnWrite(identity: registrant.identity, path: path)
+    passed.session = fields["session"]
     passed.alsoReads = fields["reads"] != nil
     passed.wantsTrace = fields["trace"] != nil
     for kind in [PassedOnWrite.Kind.hash, .etag] {

@@ -3,6 +3,7 @@ import DendroProtocol
 import DendroStorage
 import DendroTree
 import Dispatch
+import Synchronization
 
 /// Makes, on the server that leads, what the clients of other servers ask for.
 final class PeerRequests: SharedRequestHandler {
@@ -11,6 +12,8 @@ final class PeerRequests: SharedRequestHandler {
   private let authenticator: Authenticator
   /// For what may wait.
   private let queue: DispatchQueue
+  /// Sessions that have ended, of other servers. What they still ask for comes too late: their clients are elsewhere.
+  private let ended = Mutex(EndedSessions())
 
   init(
     _ namespace: Namespace, _ rights: Rights, _ authenticator: Authenticator,
@@ -23,7 +26,7 @@ final class PeerRequests: SharedRequestHandler {
   }
 
   func make(
-    _ request: SharedRequest, origin: WriteOrigin, completion: @escaping SharedRequestCompletion
+    _ request: SharedRequest, origin: WriteOrigin?, completion: @escaping SharedRequestCompletion
   ) {
     let end = { @Sendable (outcome: WriteOutcome) in
       completion(.answered(PassedOnAnswer.bytes(outcome)), nil)
@@ -32,6 +35,10 @@ final class PeerRequests: SharedRequestHandler {
     case .endOfSession(let id)?:
       endSession(id) { error in completion(error.map { .failed($0) } ?? .made(nil), nil) }
     case .write(let passed)?:
+      if let session = passed.session, ended.withLock({ $0.contains(session) }) {
+        return end(.failed(RESTError(503, "The session has ended.")))
+      }
+      namespace.settings.refreshEarly()
       guard let numbered = passed.numbered else {
         return write(request.write, passed, origin) { outcome, lsn in
           Self.end(outcome, lsn, completion)
@@ -44,6 +51,7 @@ final class PeerRequests: SharedRequestHandler {
 
   /// Makes the last write of a session.
   func endSession(_ id: String, _ completion: @escaping @Sendable (EngineError?) -> Void) {
+    ended.withLock { $0.insert(id) }
     guard let journal = namespace.journal else { return completion(nil) }
     journal.endKept(id, rights, authenticator, on: queue, completion)
   }
@@ -64,7 +72,7 @@ final class PeerRequests: SharedRequestHandler {
   }
 
   private func write(
-    _ write: EncodedWrite, _ passed: PassedOnWrite, _ origin: WriteOrigin,
+    _ write: EncodedWrite, _ passed: PassedOnWrite, _ origin: WriteOrigin?,
     system: EncodedWrite? = nil,
     completion: @escaping @Sendable (Outcome, LogSequenceNumber?) -> Void
   ) {
@@ -135,6 +143,24 @@ final class PeerRequests: SharedRequestHandler {
         numbered.id, isMade: false, numbered.digest, from: numbered.address, now: now)
       namespace.engine.submitSoon(EncodedWrite(nil, system: change)) { _ in end() }
     }
+  }
+}
+
+/// The last sessions that have ended, by their ids.
+private struct EndedSessions {
+  private var ids: Set<String> = []
+  /// In the order in which they have ended.
+  private var order: [String] = []
+  private static let countMax = 20_000
+
+  func contains(_ id: String) -> Bool { ids.contains(id) }
+
+  mutating func insert(_ id: String) {
+    guard ids.insert(id).inserted else { return }
+    order.append(id)
+    guard order.count > Self.countMax else { return }
+    for id in order.prefix(Self.countMax / 2) { ids.remove(id) }
+    order.removeFirst(Self.countMax / 2)
   }
 }
 

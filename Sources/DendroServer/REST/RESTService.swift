@@ -293,7 +293,13 @@ final class RESTService: Sendable {
   /// gone, and its own that ended while it did not lead. And ends the sessions of this server that another one took for gone.
   /// Called once a second.
   func endLostSessions() {
-    for namespace in namespaces.all where namespace.isShared && namespace.isPrepared {
+    for namespace in namespaces.all where namespace.isShared {
+      guard namespace.isPrepared else {
+        // Clients of other servers may come, though none does here.
+        workers.async { [self] in prepare(namespace) }
+        continue
+      }
+      tellEnds(in: namespace)
       let begins = namespace.takeBeginning()
       guard let journal = namespace.journal, !journal.isEmpty,
         namespace.engine.isLeading,
@@ -310,6 +316,19 @@ final class RESTService: Sendable {
     for session in sessions.all where session.namespace.isShared && session.hasEndedElsewhere {
       session.close()
     }
+  }
+
+  /// Tells the server that leads which sessions have ended, where it could not be told before.
+  private func tellEnds(in namespace: Namespace) {
+    guard let journal = namespace.journal else { return }
+    if namespace.passesOn, journal.takeWithheld() {
+      for id in journal.keptSessions where namespace.isOwn(session: id) && sessions[id] == nil {
+        journal.noteUntold(id)
+      }
+    }
+    let untold = journal.takeUntold()
+    if untold.isEmpty { return }
+    workers.async { for id in untold { namespace.endElsewhere(session: id) } }
   }
 
   /// Begins a new second of what clients may send.

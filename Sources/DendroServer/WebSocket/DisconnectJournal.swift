@@ -248,6 +248,8 @@ final class DisconnectJournal: Sendable {
       return ending[id] == nil
     }
     guard isFirst else { return }
+    // One that there was no room for is made anew.
+    refused.withLock { $0.removeAll { $0.id == id } }
     let removal = EncodedWrite(.remove(Self.path(of: id)))
     LastWrite(
       operations(of: id).draft, rights, removal: removal, on: queue, identity: identity
@@ -286,9 +288,9 @@ final class DisconnectJournal: Sendable {
     let request = SharedRequest(.nothing, context: PassedOnRequest.endOfSession(id).bytes)
     let isPassed = engine.sharedLog?.pass(request, origin: nil) { [self] outcome, _ in
       if case .made = outcome { return }
-      untold.withLock { _ = $0.insert(id) }
+      noteUntold(id)
     }
-    if isPassed != true { untold.withLock { _ = $0.insert(id) } }
+    if isPassed != true { noteUntold(id) }
   }
 
   private func write(
@@ -327,21 +329,27 @@ final class DisconnectJournal: Sendable {
 
   /// Tries the last writes again that were refused for lack of room, in their order. It may wait for the disk.
   func retry() {
-    let untold = untold.withLock { untold in
-      defer { untold = [] }
-      return untold
-    }
-    if passesOn {
-      for id in untold { tellEnd(of: id) }
-    } else if !untold.isEmpty {
-      // This server leads now, or will find their entries when it does.
-      hasWithheld.store(true, ordering: .releasing)
-    }
     let writes = refused.withLock { writes in
       defer { writes = [] }
       return writes
     }
     for last in writes { write(last, isFirst: false) }
+  }
+
+  /// Notes a session of which the server that leads has still to be told that it has ended.
+  func noteUntold(_ id: String) { untold.withLock { _ = $0.insert(id) } }
+
+  /// The sessions of which the server that leads has still to be told that they have ended.
+  func takeUntold() -> Set<String> {
+    untold.withLock { untold in
+      defer { untold = [] }
+      return untold
+    }
+  }
+
+  /// The sessions that have entries.
+  var keptSessions: [String] {
+    engine.systemNode(at: Self.root).children.map { "\($0.key)" }
   }
 
   /// Whether last writes were not made, since this was asked last, because this server did not lead.

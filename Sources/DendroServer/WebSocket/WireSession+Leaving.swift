@@ -36,6 +36,10 @@ extension WireSession {
     let refusal = kept.withLock { session -> RESTError? in
       guard session != nil else { return RESTError(503, "The session has ended.") }
       let journal = namespace.journal
+      if let journal, let progress = session?.progress, journal.hasEnded(id, progress) {
+        close()
+        return RESTError(503, "The session has ended.")
+      }
       if let journal, journal.showsAll(of: session),
         hasLostEntry.exchange(false, ordering: .acquiring)
       {
@@ -83,9 +87,10 @@ extension WireSession {
   /// Whether another server has ended the session.
   var hasEndedElsewhere: Bool {
     guard let journal = namespace.journal else { return false }
-    return kept.withLock { session in
+    // A thread that holds it may wait for the disk, and so not for this.
+    return kept.withLockIfAvailable { session in
       session.map { $0.isKept && journal.hasEnded(id, $0.progress) } ?? false
-    }
+    } ?? false
   }
 
   /// Closes the connection, whose end ends the session.

@@ -75,7 +75,10 @@ extension WireSession {
     _ judged: JudgedDraft, _ number: Int64, ended: @escaping @Sendable (WriteOutcome) -> Void
   ) -> Bool {
     let start = ContinuousClock.now
+    let isShared = namespace.isShared
+    if isShared { writesUnderWay.add(1, ordering: .relaxed) }
     let end = { @Sendable [self] (outcome: WriteOutcome) in
+      if isShared { writesUnderWay.subtract(1, ordering: .relaxed) }
       service.figures.writes.observe(since: start)
       ended(outcome)
       afterEvents { $0.answer(number, outcome) }

@@ -24,6 +24,10 @@ final class WireSession: Sendable {
   let hasLostEntry = Atomic<Bool>(false)
   /// Whether the server's sessions know that the client has asked for something.
   private let hasAsked = Atomic<Bool>(false)
+  /// Writes without an answer, in a database that several servers have.
+  let writesUnderWay = Atomic<Int>(0)
+  /// Bytes of those that another server makes.
+  let passedByteCount = Atomic<Int>(0)
   /// Whether the client had signed in when its sessions were last told.
   let hasSignedIn = Atomic<Bool>(false)
 
@@ -181,7 +185,18 @@ final class WireSession: Sendable {
     return false
   }
 
-  private func perform(_ action: WireAction, _ number: Int64) -> Outcome {
+  /// - Parameter isBehindWrites: whether the client's own writes have their answers.
+  private func perform(
+    _ action: WireAction, _ number: Int64, isBehindWrites: Bool = false
+  ) -> Outcome {
+    if action.isRead, !isBehindWrites, writesUnderWay.load(ordering: .relaxed) > 0 {
+      state.withLock { $0.isWaiting = true }
+      behindWrites { [self] in
+        if case .deciding = perform(action, number, isBehindWrites: true) { return }
+        performWaiting()
+      }
+      return .deciding
+    }
     if action.isForPlace, !hasAsked.load(ordering: .relaxed), !noteStanding() { return .performed }
     switch action {
     case .none: answer(number)

@@ -1,5 +1,8 @@
+import Dendro
+import DendroCluster
 import DendroServer
 import DendroTestSupport
+import Foundation
 import Testing
 
 /// Servers as processes of their own, with one database that is in a PostgreSQL.
@@ -18,6 +21,20 @@ final class ClusterServers {
   func start(_ name: String, at address: String? = nil) throws -> ServerProcess {
     try ServerProcess(
       "\(folder.path)/\(name)", environment: ["DENDRO_CLUSTER": address ?? postgres.address])
+  }
+
+  /// Removes what a server has, if it has come to have something.
+  func removeDirectory(_ name: String) throws {
+    let path = "\(folder.path)/\(name)"
+    if FileManager.default.fileExists(atPath: path) {
+      try FileManager.default.removeItem(atPath: path)
+    }
+  }
+
+  /// A server in this process, with a copy of all that PostgreSQL has.
+  func openFresh() throws -> Database {
+    try Database.open(
+      at: folder.path + "/fresh", replicatedBy: postgres.address, namespace: "default")
   }
 
   static let administrator = ["Authorization": "Bearer owner"]
