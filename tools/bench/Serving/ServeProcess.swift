@@ -12,11 +12,13 @@ final class ServeProcess {
   /// Starts a server, and waits until it has answered a request.
   ///
   /// - Parameters:
-  ///   - durability: as the command takes it.
+  ///   - durability: as the command takes it; nil for what it does without.
   ///   - options: more of the command's.
+  ///   - cluster: the address of the PostgreSQL in which the databases are; nil for a server alone.
   init(
-    at directory: URL, durability: String = "every-commit",
-    options: [String] = ["--sessions", "20000", "--per-address", "20000"]
+    at directory: URL, durability: String? = "every-commit",
+    options: [String] = ["--sessions", "20000", "--per-address", "20000"],
+    cluster: String? = nil
   ) throws {
     raiseDescriptorLimit()
     let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
@@ -30,9 +32,13 @@ final class ServeProcess {
     process.executableURL = URL(fileURLWithPath: "/bin/sh")
     process.arguments = [
       "-c", "trap '' INT TERM HUP; \"$@\" & echo $!; read end; kill -9 $!; wait", "dendro",
-      command.path, "serve", directory.path, "--port", "0", "--json", "--quiet", "--durability",
-      durability,
+      command.path, "serve", directory.path, "--port", "0", "--json", "--quiet",
     ]
+    if let durability { process.arguments? += ["--durability", durability] }
+    if let cluster {
+      process.environment = ProcessInfo.processInfo.environment.merging(
+        ["DENDRO_CLUSTER": cluster]) { $1 }
+    }
     process.arguments? += options
     process.standardInput = life
     process.standardOutput = output

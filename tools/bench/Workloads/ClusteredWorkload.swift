@@ -10,13 +10,19 @@ extension Workload {
     "clustered", row: "clustered",
     """
     A database over a PostgreSQL with one synchronous standby, both on this machine: durable sets of 64 tasks through the \
-    leader, beside pgbench with 64 clients that do the same upserts; how far a follower is behind; and how long a new server \
+    leader, and of 64 WebSockets at servers, beside pgbench with 64 clients that do the same upserts; how far a follower is behind; and how long a new server \
     takes. Needs PostgreSQL: `tools/install postgresql`.
     """,
     PostgresServer.isInstalled
       ? [
         Comparison("64 callers, one standby", "sets", [clusteredSets(64), pgbench(64)]),
         Comparison("1 caller, one standby", "sets", [clusteredSets(1), pgbench(1)]),
+        Comparison(
+          "64 WebSockets, one standby", "sets",
+          [
+            socketSets("at the leader"), socketSets("at a follower"), pgbench(64),
+            socketSets("of a server alone"),
+          ]),
         Comparison("a follower", "sets", [followed]),
         Comparison("a new server, 1 million leaves", "leaves", [newServer]),
       ] : [])
@@ -71,6 +77,61 @@ extension Workload {
     }
   }
 
+  /// Sets over WebSockets, one after the other on each, at one of three servers; or at one without others, which
+  /// synchronizes its own disk.
+  private static func socketSets(_ place: String) -> Contestant {
+    Contestant("dendro serve, \(place)") { turn in
+      let sets = PostSets(count: turn.scaled(32_000))
+      if place == "of a server alone" {
+        let server = try ServeProcess(at: turn.directory)
+        defer { server.stop() }
+        return try socketSets(sets, at: server)
+      }
+      return try await withPostgres { postgres in
+        try FileManager.default.createDirectory(
+          at: turn.directory, withIntermediateDirectories: true)
+        let servers = try (1...3).map { number in
+          try ServeProcess(
+            at: turn.directory.appendingPathComponent("\(number)"), durability: nil,
+            cluster: postgres.address)
+        }
+        defer { for server in servers { server.stop() } }
+        func leads(_ server: ServeProcess) -> Bool {
+          (try? PlainRequest.send("GET", server.port, "/.leader").status) == 200
+        }
+        while !servers.contains(where: leads) { usleep(10_000) }
+        guard let server = servers.first(where: { leads($0) == (place == "at the leader") }) else {
+          throw ServeError(description: "no server follows")
+        }
+        return try socketSets(sets, at: server)
+      }
+    }
+  }
+
+  private static func socketSets(_ sets: PostSets, at server: ServeProcess) throws -> Measurement {
+    let connections = try (0..<64).map { _ in try LoadConnection(port: server.port) }
+    for connection in connections { try connection.upgrade() }
+    let request: (Int, Int) -> [UInt8] = { number, index in
+      WireRequestBytes.request(
+        number, "p", "{\"p\":\"/\(sets.paths[index])\",\"d\":\"\(sets.values[index])\"}")
+    }
+    let answer = try connections[0].callWire(request(sets.count, 0))
+    let load = RequestLoad(
+      connections: connections, request: { request($0, $0) }, answerByteCount: answer.count,
+      answerStart: Array(answer.prefix(2)))
+    let before = server.processorSeconds
+    var latencies: [Double] = []
+    var measurement = try Measurement.blocking(sets.count) { latencies = try load.run(sets.count) }
+    measurement.serverProcessorSeconds = server.processorSeconds - before
+    measurement.addLatencies(latencies)
+    let last = try connections[0].callWire(
+      WireRequestBytes.request(sets.count + 1, "g", "{\"p\":\"/\(sets.paths[sets.count - 1])\"}"))
+    try expect(
+      String(decoding: last, as: UTF8.self).contains(sets.values[sets.count - 1]),
+      "the last set shows")
+    return measurement
+  }
+
   /// What an application would write itself: a row for each leaf.
   private static func pgbench(_ clientCount: Int) -> Contestant {
     Contestant("pgbench, INSERT … ON CONFLICT DO UPDATE") { turn in
@@ -79,7 +140,7 @@ extension Workload {
         try postgres.query("CREATE TABLE leaf (path text PRIMARY KEY, value text NOT NULL)")
         let script = turn.directory.path + ".sql"
         try """
-        \\set id random(1, 1000000000000)
+        \\set id random(1, 1000000000000000000)
         INSERT INTO leaf VALUES ('posts/' || :id || '/body', md5(:id::text)) ON CONFLICT (path) DO UPDATE SET value = excluded.value;
         """.write(toFile: script, atomically: true, encoding: .utf8)
         defer { try? FileManager.default.removeItem(atPath: script) }
