@@ -121,6 +121,30 @@ struct RequestTests {
     #expect(results.all.count == 2)
   }
 
+  @Test("the leader has so many rows at once; what comes meanwhile makes longer ones")
+  func outstandingRows() throws {
+    let results = Results()
+    var limits = Forwarding.Limits()
+    limits.outstandingRowCount = 2
+    let forwarding = Forwarding(client: [1], limits: limits)
+    forwarding.setOpen(true)
+    forwarding.begin(epoch: 1)
+    for value in 1...2 {
+      #expect(forwarding.add(try write(value), results.completion("\(value)")))
+      let row = try #require(forwarding.nextRow())
+      #expect(row.map(\.number) == [UInt64(value)])
+      forwarding.sent(row, epoch: 1)
+    }
+    for value in 3...5 { #expect(forwarding.add(try write(value), results.completion("\(value)"))) }
+    #expect(forwarding.nextRow() == nil)
+    let origin = WriteOrigin(client: [1], number: 2)
+    forwarding.completion(of: origin) { .empty }?(.success(LogSequenceNumber(1)))
+    #expect(forwarding.nextRow()?.map(\.number) == [3, 4, 5])
+    // All go to the next leader.
+    forwarding.begin(epoch: 2)
+    #expect(forwarding.nextRow()?.map(\.number) == [1, 3, 4, 5])
+  }
+
   @Test("what no leader admits is refused at once")
   func tooLarge() throws {
     let results = Results()

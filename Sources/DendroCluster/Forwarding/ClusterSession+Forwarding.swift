@@ -1,4 +1,5 @@
 import DendroStorage
+import DendroTree
 
 extension ClusterSession {
   // MARK: Of a follower
@@ -80,10 +81,11 @@ extension ClusterSession {
   func requests(epoch: Int64) throws(ClusterError) -> [Request] {
     let rows = try execute(
       """
-      SELECT r.client, r.number, r.count FROM dendro.request r
-      WHERE r.namespace = $1 AND r.epoch = $2 AND r.number = (
-        SELECT min(m.number) FROM dendro.request m
-        WHERE m.namespace = $1 AND m.client = r.client AND m.epoch = $2)
+      SELECT r.client, r.number, r.count FROM dendro.server s CROSS JOIN LATERAL (
+        SELECT client, number, count FROM dendro.request
+        WHERE namespace = $1 AND client = s.opening AND epoch = $2
+        ORDER BY number LIMIT 1) r
+      WHERE s.namespace = $1
       """, [namespace, .integer(epoch)])
     var requests: [Request] = []
     do throws(PostgresError) {
@@ -130,7 +132,11 @@ extension ClusterSession {
   func answer(_ answers: ArraySlice<Requests.Answer>, epoch: Int64) throws(ClusterError) {
     var values: [PostgresValue] = [namespace, .integer(epoch)]
     var rows: [String] = []
+    var keys: Set<WriteOrigin> = []
     for answer in answers {
+      // A statement cannot say two things of one.
+      let key = WriteOrigin(client: answer.client, number: answer.number)
+      guard keys.insert(key).inserted else { continue }
       let fields = answer.answer.fields
       let first = values.count + 1
       values += [

@@ -17,6 +17,11 @@ struct ForwardedWrite: Sendable {
   /// Whether its client was told that it may be made or not.
   var isGivenUp = false
 
+  /// Whether it waits for as long as it takes.
+  var isPatient: Bool {
+    if case .request(let request) = content { request.isPatient } else { false }
+  }
+
   /// Says what has become of it.
   func end(_ outcome: SharedRequestOutcome, _ data: Node?) {
     if !isGivenUp { completion(outcome, data) }

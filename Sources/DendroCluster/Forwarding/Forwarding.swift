@@ -31,6 +31,8 @@ final class Forwarding: Sendable {
     /// The writes of one row.
     var rowCount = 512
     var rowByteCount = 4 << 20
+    /// The rows that the leader has at once: what comes meanwhile makes longer ones.
+    var outstandingRowCount = 8
   }
 
   private struct State {
@@ -45,15 +47,29 @@ final class Forwarding: Sendable {
     var lastNumber: UInt64 = 0
     /// The last of the writes that a row has, of which the answer is missing.
     var attempt: UInt64?
+    /// Those that the leader has: their first and last numbers.
+    var rows: [ClosedRange<UInt64>] = []
     var isOpen = false
 
-    func index(of number: UInt64) -> Int? {
+    /// Whether some of a row are still waited for.
+    func isOutstanding(_ row: ClosedRange<UInt64>) -> Bool {
+      let index = firstIndex(from: row.lowerBound)
+      return index < waiting.count && waiting[index].number <= row.upperBound
+    }
+
+    /// The first that has this number or a higher one.
+    private func firstIndex(from number: UInt64) -> Int {
       var (low, high) = (0, waiting.count)
       while low < high {
         let middle = (low + high) / 2
         if waiting[middle].number < number { low = middle + 1 } else { high = middle }
       }
-      return low < waiting.count && waiting[low].number == number ? low : nil
+      return low
+    }
+
+    func index(of number: UInt64) -> Int? {
+      let index = firstIndex(from: number)
+      return index < waiting.count && waiting[index].number == number ? index : nil
     }
 
     mutating func remove(_ number: UInt64) -> ForwardedWrite? {
@@ -72,6 +88,7 @@ final class Forwarding: Sendable {
         answers = []
         byteCount = 0
         attempt = nil
+        rows = []
       }
       return waiting
     }
@@ -190,6 +207,7 @@ final class Forwarding: Sendable {
       state.epoch = epoch
       // They may rest on writes that do not stand.
       state.answers = []
+      state.rows = []
       var isChanged = false
       for index in state.waiting.indices {
         guard let sent = state.waiting[index].epoch, sent != epoch else { continue }
@@ -205,6 +223,10 @@ final class Forwarding: Sendable {
   func nextRow() -> ArraySlice<ForwardedWrite>? {
     state.withLock { state in
       guard let first = state.waiting.firstIndex(where: { $0.epoch == nil }) else { return nil }
+      state.rows = state.rows.filter(state.isOutstanding)
+      guard state.attempt != nil || state.rows.count < limits.outstandingRowCount else {
+        return nil
+      }
       // All of the row was made, as the log has shown.
       if let attempt = state.attempt, state.waiting[first].number > attempt { state.attempt = nil }
       var end = first
@@ -232,6 +254,9 @@ final class Forwarding: Sendable {
     let numbers = Set(row.map(\.number))
     state.withLock { state in
       state.attempt = nil
+      if let first = row.first, let last = row.last {
+        state.rows.append(first.number...last.number)
+      }
       for index in state.waiting.indices where numbers.contains(state.waiting[index].number) {
         state.waiting[index].epoch = epoch
       }
@@ -245,7 +270,7 @@ final class Forwarding: Sendable {
       // A row of which the answer is missing may be there.
       let attempt = state.attempt ?? 0
       let expired = state.waiting.filter {
-        $0.epoch == nil && $0.number > attempt && now - $0.since > limits.wait
+        $0.epoch == nil && $0.number > attempt && !$0.isPatient && now - $0.since > limits.wait
       }
       for write in expired { _ = state.remove(write.number) }
       return expired
@@ -265,7 +290,7 @@ final class Forwarding: Sendable {
         let write = state.waiting[index]
         // They came one after the other.
         if now - write.since <= limits.patience { break }
-        guard case .request = write.content, !write.isGivenUp else { continue }
+        guard case .request = write.content, !write.isPatient, !write.isGivenUp else { continue }
         state.waiting[index].isGivenUp = true
         late.append(write)
       }

@@ -11,7 +11,8 @@ import Synchronization
 final class Requests: Sendable {
   private let epoch: Int64
   private let engine: Engine
-  private let handler: @Sendable () -> (any SharedRequestHandler)?
+  /// What makes what clients ask for; and whether there ever was one.
+  private let handler: @Sendable () -> ((any SharedRequestHandler)?, wasThere: Bool)
   /// Called when there is something for `step`.
   private let changed: @Sendable () -> Void
   private let queue = DispatchQueue(label: "dendro-requests", attributes: .concurrent)
@@ -60,7 +61,8 @@ final class Requests: Sendable {
   }
 
   init(
-    epoch: Int64, _ engine: Engine, handler: @escaping @Sendable () -> (any SharedRequestHandler)?,
+    epoch: Int64, _ engine: Engine,
+    handler: @escaping @Sendable () -> ((any SharedRequestHandler)?, wasThere: Bool),
     changed: @escaping @Sendable () -> Void
   ) {
     self.epoch = epoch
@@ -162,7 +164,7 @@ final class Requests: Sendable {
     _ request: SharedRequest, _ origin: WriteOrigin,
     _ completion: @escaping SharedRequestCompletion
   ) {
-    guard let handler = handler() else {
+    guard let handler = handler().0 else {
       return completion(.failed(.unavailable(Self.takesNone)), nil)
     }
     handler.make(request, origin: origin, completion: completion)
@@ -237,9 +239,10 @@ final class Requests: Sendable {
         }
       }
     case .request(let request):
-      guard handler() != nil else {
-        // It may be about to take some.
-        if .now - begun < Self.handlerDelay { return false }
+      let (handler, wasThere) = handler()
+      guard handler != nil else {
+        // It may be about to take some, or to leave the leading to another server.
+        if wasThere || .now - begun < Self.handlerDelay { return false }
         add(client, number, .refused(Self.takesNone))
         return true
       }

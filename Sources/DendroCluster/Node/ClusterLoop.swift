@@ -1,5 +1,6 @@
 import DendroEngine
 import DendroStorage
+import Synchronization
 
 /// What a server's thread does: looks at the shared log again and again, takes what is new, and takes over when the
 /// leader is gone.
@@ -445,6 +446,8 @@ struct ClusterLoop {
 
   /// Waits until the engine has written what it had.
   private func waitForClosing() {
+    node.hasSeenClosing.store(true, ordering: .releasing)
+    _ = node.interruption.clear()
     node.forwarding.close("the database is closed")
     let deadline = ContinuousClock.now + settings.closingDelay
     while true {

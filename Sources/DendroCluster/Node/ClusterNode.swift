@@ -1,6 +1,7 @@
 import DendroEngine
 import DendroStorage
 import DendroTree
+import Dispatch
 import Foundation
 import Synchronization
 
@@ -25,12 +26,16 @@ final class ClusterNode: SharedLog {
   private let condition: Condition
   /// Signalled when the status changes.
   private let changes = Condition()
+  /// Whether the thread knows that the engine is being closed.
+  let hasSeenClosing = Atomic<Bool>(false)
   private let requestHandler = Mutex(WeakHandler())
   /// While this server leads.
   private let peers = Mutex<Peers?>(nil)
 
   private struct WeakHandler {
     weak var value: (any SharedRequestHandler)?
+    /// Whether there ever was one.
+    var wasThere = false
   }
 
   private struct WeakEngine {
@@ -152,7 +157,7 @@ final class ClusterNode: SharedLog {
   func requests(epoch: Int64, _ engine: Engine, gone: Peers.Row?) -> Requests {
     peers.withLock { $0 = Peers(gone: gone) }
     return Requests(epoch: epoch, engine) { [weak self] in
-      self?.requestHandler.withLock { $0.value }
+      self?.requestHandler.withLock { ($0.value, $0.wasThere) } ?? (nil, true)
     } changed: { [condition] in
       condition.signal()
     }
@@ -194,6 +199,11 @@ final class ClusterNode: SharedLog {
 
   var passesOn: Bool { forwarding.isOpen }
 
+  func tick() {
+    forwarding.expire()
+    forwarding.giveUp()
+  }
+
   var knownLSN: LogSequenceNumber {
     max(currentStatus.sharedLSN, leadership.position?.lsn ?? .zero)
   }
@@ -207,7 +217,10 @@ final class ClusterNode: SharedLog {
   }
 
   func handleRequests(with handler: (any SharedRequestHandler)?) {
-    requestHandler.withLock { $0 = WeakHandler(value: handler) }
+    requestHandler.withLock { state in
+      state.value = handler
+      state.wasThere = state.wasThere || handler != nil
+    }
   }
 
   var opening: String { ClusterSettings.openingText(of: settings.client) }
@@ -223,6 +236,10 @@ final class ClusterNode: SharedLog {
     guard isStarted else { return }
     publisher.stop()
     leadership.engineCloses()
+    // The thread may be waiting for a PostgreSQL that does not answer.
+    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(500)) { [self] in
+      if !hasSeenClosing.load(ordering: .acquiring) { interruption.set() }
+    }
   }
 
   func engineClosed() {

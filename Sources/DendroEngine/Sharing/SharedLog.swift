@@ -33,6 +33,9 @@ package protocol SharedLog: AnyObject, Sendable {
   /// The last write of the log, as far as this engine knows.
   var knownLSN: LogSequenceNumber { get }
 
+  /// Called about once a second by what takes clients: what has waited too long is refused.
+  func tick()
+
   /// Whether requests are passed on now, since another engine leads. It still is while those are made that were passed on
   /// before this engine began to lead: what comes later may not be made before them.
   var passesOn: Bool { get }
@@ -66,6 +69,7 @@ package protocol SharedLog: AnyObject, Sendable {
 
 extension SharedLog {
   package var knownLSN: LogSequenceNumber { .zero }
+  package func tick() {}
   package var passesOn: Bool { false }
   package var opening: String { "" }
   package func forward(_ write: EncodedWrite, _ completion: @escaping Completion) -> Bool { false }

@@ -8,10 +8,14 @@ package struct SharedRequest: Sendable {
   /// What the handler has to know beside it; not empty.
   package let context: [UInt8]
 
-  package init(_ write: EncodedWrite, context: [UInt8]) {
+  /// Whether it waits for a leader, and for an answer, as long as that takes.
+  package let isPatient: Bool
+
+  package init(_ write: EncodedWrite, context: [UInt8], isPatient: Bool = false) {
     precondition(!context.isEmpty, "a request is more than a write")
     self.write = write
     self.context = context
+    self.isPatient = isPatient
   }
 }
 

@@ -15,29 +15,38 @@ extension Namespace {
 
   /// Has the server that leads judge and make a write.
   ///
-  /// - Parameter completion: called once this server shows what it says; with the data right behind the write, if that is
-  ///   known.
+  /// - Parameters:
+  ///   - willWait: called if what the client asks for next has to wait.
+  ///   - behind: called once it has not to any more.
+  ///   - completion: called once this server shows what it says; with the data right behind the write, if that is
+  ///     known.
+  /// - Returns: whether what the client asks for next has not to wait.
+  @discardableResult
   func pass(
-    _ write: EncodedWrite, _ passed: PassedOnWrite,
-    _ completion: @escaping @Sendable (WriteOutcome, Node?) -> Void
-  ) {
+    _ write: EncodedWrite, _ passed: PassedOnWrite, willWait: () -> Void = {},
+    behind: @escaping @Sendable () -> Void = {},
+    completion: @escaping @Sendable (WriteOutcome, Node?) -> Void
+  ) -> Bool {
     let request = SharedRequest(write, context: PassedOnRequest.write(passed).bytes)
     let isPassed = engine.sharedLog?.pass(request, origin: passed.numbered?.origin) {
       [self] outcome, data in
       end(outcome, data, completion)
     }
-    if isPassed != true {
-      // It has just begun to lead.
-      if engine.isLeading, let requests = peerRequests.withLock({ $0 }) {
-        return writing.async { [self] in
-          requests.make(request, origin: nil) { outcome, data in
-            self.end(outcome, data, completion)
-          }
+    if isPassed == true { return true }
+    // It has just begun to lead.
+    if engine.isLeading, !passesOn, let requests = peerRequests.withLock({ $0 }) {
+      willWait()
+      writing.async { [self] in
+        requests.make(request, origin: nil) { outcome, data in
+          self.end(outcome, data, completion)
         }
+        behind()
       }
-      let refusal = EngineError.unavailable("too much waits for the server that leads")
-      completion(WriteOutcome(refusal, in: self), nil)
+      return false
     }
+    let refusal = EngineError.unavailable("too much waits for the server that leads")
+    completion(WriteOutcome(refusal, in: self), nil)
+    return true
   }
 
   private func end(
@@ -71,8 +80,8 @@ extension Namespace {
       guard let requests = peerRequests.withLock({ $0 }) else { return }
       requests.endSession(id) { [journal] error in
         switch error {
-        case nil, .closed: break
-        default: journal?.noteUntold(id)
+        case .unavailable, .undecided: journal?.noteUntold(id)
+        default: break
         }
       }
     }

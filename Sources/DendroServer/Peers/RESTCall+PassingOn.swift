@@ -38,7 +38,7 @@ extension RESTCall {
         }
       }
     }
-    namespace.pass(write, passed) { end(($0, $1)) }
+    namespace.pass(write, passed) { outcome, data in end((outcome, data)) }
   }
 
   /// - Parameter data: right behind the write; nil: that of now.

@@ -11,13 +11,59 @@ extension WireSession {
   private static let passedCountMax = 256
   private static let passedByteCountMax = 1 << 20
 
-  /// Calls `body` once all writes so far have their answers. Where several servers have the database, a client sees a write
-  /// once all of them have it: what it asks for behind its own would be answered as if there were none.
-  func behindWrites(_ body: @escaping @Sendable () -> Void) {
-    namespace.engine.submitSoon(.nothing) { [self] _ in
+  // MARK: Behind its own writes
+
+  /// What waits until no more than so many of a client's writes are on their way.
+  struct BehindWrites {
+    let countMax: Int
+    let since: ContinuousClock.Instant
+    let body: @Sendable () -> Void
+  }
+
+  /// Notes that a write has got its answer, or gets none.
+  func endWrite() { resume(writesUnderWay.subtract(1, ordering: .acquiringAndReleasing).newValue) }
+
+  /// Calls `body` once no more writes than so many are on their way; the messages of this client that follow wait until it
+  /// has called `performWaiting()`.
+  ///
+  /// Where several servers have the database, a client sees a write once all of them have it: what it asks for behind its own
+  /// would be answered as if there were none.
+  func behindWrites(downTo countMax: Int, _ body: @escaping @Sendable () -> Void) {
+    state.withLock { state in
+      state.isWaiting = true
+      state.behindWrites = BehindWrites(countMax: countMax, since: .now, body: body)
+    }
+    // The last one may have ended before.
+    resume(writesUnderWay.load(ordering: .acquiring))
+  }
+
+  /// Goes on with what has waited for too long, whatever has become of the writes. Called once a second.
+  func stopWaitingForWrites() {
+    let since = state.withLock { $0.behindWrites?.since }
+    if let since, .now - since > Self.patience { resume(0) }
+  }
+
+  private static let patience = Duration.seconds(30)
+
+  private func resume(_ count: Int) {
+    let body = state.withLock { state -> (@Sendable () -> Void)? in
+      guard let waiting = state.behindWrites, count <= waiting.countMax else { return nil }
+      state.behindWrites = nil
+      return waiting.body
+    }
+    guard let body else { return }
+    let perform = { @Sendable [self] in
       if state.withLock({ $0.isEnded }) { performWaiting() } else { body() }
     }
+    // Not on the thread that has ended the write, which has others to end.
+    if namespace.isLoaded {
+      namespace.messages.async(for: self, perform)
+    } else {
+      service.workers.async(execute: perform)
+    }
   }
+
+  // MARK: Writes
 
   /// Has the server that leads judge and make a write. What the client sends behind it is passed on behind it.
   ///
@@ -48,15 +94,19 @@ extension WireSession {
     let start = ContinuousClock.now
     let count = writesUnderWay.add(1, ordering: .relaxed).newValue
     let byteCount = passedByteCount.add(write.logByteCount, ordering: .relaxed).newValue
-    namespace.pass(write, passed) { [self] outcome, _ in
-      writesUnderWay.subtract(1, ordering: .relaxed)
+    let mayGoOn = namespace.pass(write, passed) { [self] in
+      state.withLock { $0.isWaiting = true }
+    } behind: { [self] in
+      performWaiting()
+    } completion: { [self] outcome, _ in
       passedByteCount.subtract(write.logByteCount, ordering: .relaxed)
       service.figures.writes.observe(since: start)
       afterEvents { $0.answer(number, outcome) }
+      endWrite()
     }
+    guard mayGoOn else { return false }
     guard count >= Self.passedCountMax || byteCount >= Self.passedByteCountMax else { return true }
-    state.withLock { $0.isWaiting = true }
-    behindWrites { [self] in performWaiting() }
+    behindWrites(downTo: Self.passedCountMax / 2) { [self] in performWaiting() }
     return false
   }
 }

@@ -296,9 +296,12 @@ final class RESTService: Sendable {
     for namespace in namespaces.all where namespace.isShared {
       guard namespace.isPrepared else {
         // Clients of other servers may come, though none does here.
-        workers.async { [self] in prepare(namespace) }
+        if let lease = namespaces.open(namespace.name) {
+          workers.async { [self] in prepare(lease.namespace) }
+        }
         continue
       }
+      namespace.engine.sharedLog?.tick()
       tellEnds(in: namespace)
       let begins = namespace.takeBeginning()
       guard let journal = namespace.journal, !journal.isEmpty,
@@ -313,8 +316,9 @@ final class RESTService: Sendable {
         }
       }
     }
-    for session in sessions.all where session.namespace.isShared && session.hasEndedElsewhere {
-      session.close()
+    for session in sessions.all where session.namespace.isShared {
+      session.stopWaitingForWrites()
+      if session.hasEndedElsewhere { session.close() }
     }
   }
 

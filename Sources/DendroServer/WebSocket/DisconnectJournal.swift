@@ -141,8 +141,10 @@ final class DisconnectJournal: Sendable {
     guard engine.sharedLog != nil, !progress.isPending,
       progress.hasEntries.load(ordering: .acquiring)
     else { return false }
-    // Not before what is pending is there: the flag was set after that.
-    return engine.systemNode(at: Self.path(of: id)).isEmpty && !progress.isPending
+    // The first registrant is there as long as the session has entries, unless its server was taken for gone and the client
+    // has registered more since.
+    let first = Self.path(of: id).appending(Self.key(registrant: 0))
+    return engine.systemNode(at: first).isEmpty && !progress.isPending
   }
 
   /// Whether the entries that are seen here are all that a session has.
@@ -285,10 +287,13 @@ final class DisconnectJournal: Sendable {
 
   /// Tells the server that leads that a session has ended.
   func tellEnd(of id: String) {
-    let request = SharedRequest(.nothing, context: PassedOnRequest.endOfSession(id).bytes)
+    let request = SharedRequest(
+      .nothing, context: PassedOnRequest.endOfSession(id).bytes, isPatient: true)
     let isPassed = engine.sharedLog?.pass(request, origin: nil) { [self] outcome, _ in
-      if case .made = outcome { return }
-      noteUntold(id)
+      switch outcome {
+      case .failed(.unavailable), .failed(.undecided): noteUntold(id)
+      case .made, .answered, .failed: break
+      }
     }
     if isPassed != true { noteUntold(id) }
   }

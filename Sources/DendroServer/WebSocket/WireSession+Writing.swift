@@ -78,10 +78,10 @@ extension WireSession {
     let isShared = namespace.isShared
     if isShared { writesUnderWay.add(1, ordering: .relaxed) }
     let end = { @Sendable [self] (outcome: WriteOutcome) in
-      if isShared { writesUnderWay.subtract(1, ordering: .relaxed) }
       service.figures.writes.observe(since: start)
       ended(outcome)
       afterEvents { $0.answer(number, outcome) }
+      if isShared { endWrite() }
     }
     if let refusal = namespace.refusalToWrite {
       end(.failed(refusal))

@@ -44,6 +44,8 @@ final class WireSession: Sendable {
     var heldAnswers: [@Sendable () -> Void] = []
     /// Messages that came after a write whose condition is not decided yet.
     var waiting = Inbox()
+    /// The message that waits for the client's own writes.
+    var behindWrites: BehindWrites?
     /// Whether messages have to wait.
     var isWaiting = false
     var isEnded = false
@@ -190,8 +192,7 @@ final class WireSession: Sendable {
     _ action: WireAction, _ number: Int64, isBehindWrites: Bool = false
   ) -> Outcome {
     if action.isRead, !isBehindWrites, writesUnderWay.load(ordering: .relaxed) > 0 {
-      state.withLock { $0.isWaiting = true }
-      behindWrites { [self] in
+      behindWrites(downTo: 0) { [self] in
         if case .deciding = perform(action, number, isBehindWrites: true) { return }
         performWaiting()
       }

@@ -33,11 +33,11 @@ extension Command {
 
       With --cluster, several servers share the databases over one PostgreSQL, in which each write is committed before
       it is acknowledged. Of each namespace DIRECTORY has a copy, from which the server answers readings and listens.
-      One server leads and takes writes; the others answer them with 503 and the leader's address, which is that
-      of its --advertise. If the leader is gone for three seconds, or ends, another one leads. ADDRESS is as
+      One server leads and makes writes; the others pass on to it what their clients write, so that a client may use
+      any server. If the leader is gone for three seconds, or ends, another one leads. ADDRESS is as
       libpq reads it; the environment variable DENDRO_CLUSTER has it where others should not see it. /.leader
       answers 200 on the server that leads in the database of ?ns=NAME, and 503 on others: a load balancer that asks it
-      sends clients to the leader. 'dendro cluster status' shows all servers.
+      saves writes the way through PostgreSQL. 'dendro cluster status' shows all servers.
 
       At the default address / is a page that shows and edits the data; /.metrics has figures for Prometheus, and
       /.status.json says whether the databases can be opened and take writes.
