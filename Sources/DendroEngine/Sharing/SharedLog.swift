@@ -25,7 +25,9 @@ package protocol SharedLog: AnyObject, Sendable {
 
   /// What is called once a write that has come back in the log is shown; nil if none waits for it. It was passed on once.
   ///
-  /// - Parameter data: the data right behind the write.
+  /// - Parameters:
+  ///   - origin: under which the write is in the log.
+  ///   - data: the data right behind the write.
   func completion(of origin: WriteOrigin, in data: () -> Node) -> Completion?
 
   // MARK: What clients of others ask for
@@ -43,6 +45,7 @@ package protocol SharedLog: AnyObject, Sendable {
   /// Passes on what a client asks for.
   ///
   /// - Parameters:
+  ///   - request: what it asks for.
   ///   - origin: under which the write will be in the log, if the request names one.
   ///   - completion: called once, after what it says can be seen here.
   /// - Returns: false if it is not passed on; then `completion` is not called.

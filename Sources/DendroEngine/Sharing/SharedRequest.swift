@@ -37,7 +37,10 @@ package protocol SharedRequestHandler: AnyObject, Sendable {
   /// Returns once the request is admitted to the engine, or will not be: then the next one of the same server comes. It may
   /// wait.
   ///
-  /// - Parameter origin: under which the write is in the log, unless the request names another one; nil: under none.
+  /// - Parameters:
+  ///   - request: what the client asks for.
+  ///   - origin: under which the write is in the log, unless the request names another one; nil: under none.
+  ///   - completion: called once it is known what has become of it.
   func make(
     _ request: SharedRequest, origin: WriteOrigin?, completion: @escaping SharedRequestCompletion)
 }

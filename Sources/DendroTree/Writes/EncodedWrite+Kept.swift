@@ -31,7 +31,9 @@ extension EncodedWrite {
 
   /// Reads a write that was kept; nil unless the bytes are one.
   ///
-  /// - Parameter allowed: what it may have beside the data's values; `.bytes` for a change of the second root.
+  /// - Parameters:
+  ///   - bytes: as `keptBytes`.
+  ///   - allowed: what it may have beside the data's values; `.bytes` for a change of the second root.
   package convenience init?(
     kept bytes: [UInt8], allowing allowed: BodyChecker.Allowed = .serverValues
   ) {
