@@ -49,9 +49,10 @@ public struct ClusterStatus: Hashable, Sendable {
     lsn = (try? node.withEngine { $0.head.lsn.rawValue }) ?? 0
     sharedLSN = max(
       status.sharedLSN.rawValue, node.leadership.position?.lsn.rawValue ?? 0, lsn)
-    leader = status.leader?.description
-    leaderAddress =
-      status.leader == nil || status.leaderAddress.isEmpty ? nil : status.leaderAddress
+    // One that has stopped does not hear who leads.
+    let isKnown = if case .stopped = status.role { false } else { status.leader != nil }
+    leader = isKnown ? status.leader?.description : nil
+    leaderAddress = isKnown && !status.leaderAddress.isEmpty ? status.leaderAddress : nil
     server = node.settings.serverID.description
     let figures = node.leadership.figures
     appendCount = figures.appendCount

@@ -276,7 +276,7 @@ final class Forwarding: Sendable {
       return expired
     }
     for write in expired {
-      write.end(.failed(.unavailable("no server has led for \(limits.wait)")), nil)
+      write.end(.failed(.unavailable("no server has taken the write for \(limits.wait)")), nil)
     }
   }
 

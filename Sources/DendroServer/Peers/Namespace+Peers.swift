@@ -27,6 +27,10 @@ extension Namespace {
     behind: @escaping @Sendable () -> Void = {},
     completion: @escaping @Sendable (WriteOutcome, Node?) -> Void
   ) -> Bool {
+    if write.logByteCount > Sharing.writeByteLimit {
+      completion(.failed(.writeTooLarge), nil)
+      return true
+    }
     let request = SharedRequest(write, context: PassedOnRequest.write(passed).bytes)
     let isPassed = engine.sharedLog?.pass(request, origin: passed.numbered?.origin) {
       [self] outcome, data in
@@ -98,11 +102,19 @@ extension Namespace {
 
   /// The answer to a write that this server refuses because another one leads; nil for every other error.
   func refusal(notLeading error: DatabaseError) -> RESTError? {
-    guard case EngineError.unavailable? = error.cause, let status = peerStatus else { return nil }
+    guard case EngineError.unavailable(let reason)? = error.cause, let status = peerStatus else {
+      return nil
+    }
     switch status.role {
     case .leader: return nil
     case .stopped: return RESTError(503, "this server takes no part any more")
     case .follower:
+      // Other reasons speak for themselves.
+      guard reason.hasPrefix("another server leads") || reason.hasPrefix("no server leads") else {
+        return nil
+      }
+      // It has led until now.
+      if status.leader == status.server { return RESTError(503, "no server leads") }
       if let address = status.leaderAddress {
         return RESTError(503, "another server leads: \(address)")
       }

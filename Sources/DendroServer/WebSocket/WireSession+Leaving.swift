@@ -87,9 +87,11 @@ extension WireSession {
   /// Whether another server has ended the session.
   var hasEndedElsewhere: Bool {
     guard let journal = namespace.journal else { return false }
+    // One that takes no part any more does not see what others write; they take it for gone.
+    let isStopped = namespace.peerStatus?.role == .stopped
     // A thread that holds it may wait for the disk, and so not for this.
     return kept.withLockIfAvailable { session in
-      session.map { $0.isKept && journal.hasEnded(id, $0.progress) } ?? false
+      session.map { $0.isKept && (isStopped || journal.hasEnded(id, $0.progress)) } ?? false
     } ?? false
   }
 

@@ -267,4 +267,23 @@ struct ClusterClientTests {
     #expect(try other("p", "{\"p\":\"/a\",\"d\":1}") == [ok])
     #expect(try get(follower, "/left.json") == "1")
   }
+
+  @Test("a server that takes no part any more ends the sessions whose last writes others make")
+  func lostDirectory() async throws {
+    let servers = try ["a", "b"].map { try cluster.start($0) }
+    let (leader, followers) = try await ClusterServers.roles(of: servers)
+    let follower = try #require(followers.first)
+    let client = try socket(follower)
+    #expect(try client("o", "{\"p\":\"/left\",\"d\":{\".sv\":{\"increment\":1}}}") == [ok])
+    try FileManager.default.removeItem(atPath: follower.directory)
+    // Its copy cannot be written.
+    #expect(try http(leader)("PUT", "/a.json", "1").status == 200)
+    #expect(try client.closingCode() == 1000)
+    try await eventually("it is written") { try get(leader, "/left.json") == "1" }
+    let status = try get(follower, "/.leader")
+    #expect(
+      status == "{\"role\":\"stopped\",\"takesWrites\":false,\"leader\":null}\n", "\(status)")
+    #expect(try http(follower)("PUT", "/a.json", "2").status == 503)
+    #expect(try get(leader, "/a.json") == "1")
+  }
 }

@@ -38,7 +38,7 @@ struct ServedCluster {
 
   private static let excluded = [
     ("memory", "each server has a copy of the data on its disk"),
-    ("import", "the data are those of all servers; write them to the one that leads"),
+    ("import", "the data are those of all servers; write them to one that serves"),
     ("durability", "PostgreSQL decides when a write is durable"),
   ]
 
