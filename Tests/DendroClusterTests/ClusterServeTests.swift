@@ -62,7 +62,7 @@ struct ClusterServeTests {
     #expect(try get(follower, "/.leader").contains("http://127.0.0.1:\(first.port)"))
     #expect(try get(follower, "/.status.json").contains("\"role\":\"follower\""))
 
-    // Of a follower, which goes on whoever leads.
+    // A follower's stream goes on when another server takes over.
     let begun = DispatchSemaphore(value: 0)
     let port = follower.port
     let streamed = Task.detached {

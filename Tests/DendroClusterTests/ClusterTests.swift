@@ -102,7 +102,8 @@ struct ClusterTests {
     try await first.close()
   }
 
-  @Test("what a follower has written and what is on its way stands once, whoever leads next")
+  @Test(
+    "a follower's writes, also those on their way, are made once when another server takes over")
   func forwardedThroughTakeover() async throws {
     let first = try cluster.open("1")
     let second = try cluster.open("2")

@@ -160,7 +160,8 @@ struct RequestTests {
   }
 
   @Test(
-    "a server has ended once its counter was seen to stand still, and not while nobody has looked")
+    "the leader takes a server for gone once it has seen its counter stand still, not while it could not look"
+  )
   func peers() {
     let delay = Duration.seconds(3)
     let interval = Duration.seconds(1)
@@ -183,7 +184,7 @@ struct RequestTests {
     #expect(hasEnded("b"))
     #expect(hasEnded("new"))
     #expect(hasEnded("old"))
-    // PostgreSQL did not answer: nobody's counter was looked at.
+    // PostgreSQL did not answer: the leader has seen no counter.
     look(("a", 5), ("b", 1), after: .seconds(20))
     #expect(!hasEnded("a"))
     #expect(!hasEnded("b"))

@@ -18,7 +18,7 @@ struct PassedOnWrite: Sendable {
   var session: String?
   /// Whether the client learns what is at the path.
   var alsoReads = false
-  /// Whether the client is told how rules have decided.
+  /// Whether the answer says how the rules decided.
   var wantsTrace = false
   var condition: Condition?
   /// Nil if the client has given the write no number.

@@ -66,7 +66,7 @@ extension WireSession {
       JudgedDraft(draft: draft, path: path, condition: condition, write: encoded, judge: judge))
   }
 
-  /// Whether the client is told how rules have decided: an administrator who asks as somebody else.
+  /// Whether answers say how the rules decided: an administrator asks as somebody else.
   var wantsTrace: Bool { if case .standIn = identity { true } else { false } }
 
   /// - Parameter ended: called with the result before the answer.
