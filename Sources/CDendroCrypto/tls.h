@@ -4,6 +4,7 @@
 #include <openssl/ssl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "shim.h"
@@ -206,4 +207,73 @@ static inline void dendro_tls_failure(SSL *tls, char *text, size_t size) {
   const char *reason =
       result == X509_V_OK ? "the handshake failed" : X509_verify_cert_error_string(result);
   snprintf(text, size, "%s", reason);
+}
+
+// Connections whose ends prove to each other that they have the same key, and that have no certificates.
+
+enum { dendro_tls_key_size = 32 };
+
+static inline unsigned int dendro_tls_given_key(SSL *tls, unsigned char *key, unsigned int size) {
+  const unsigned char *given = SSL_get_app_data(tls);
+  if (given == NULL || size < dendro_tls_key_size) return 0;
+  memcpy(key, given, dendro_tls_key_size);
+  return dendro_tls_key_size;
+}
+
+static inline unsigned int dendro_tls_client_key(
+    SSL *tls, const char *hint, char *identity, unsigned int identity_size, unsigned char *key,
+    unsigned int size) {
+  (void)hint;
+  snprintf(identity, identity_size, "dendro");
+  return dendro_tls_given_key(tls, key, size);
+}
+
+static inline unsigned int dendro_tls_server_key(
+    SSL *tls, const char *identity, unsigned char *key, unsigned int size) {
+  (void)identity;
+  return dendro_tls_given_key(tls, key, size);
+}
+
+// What both ends of such connections need. NULL if there is no memory.
+static inline SSL_CTX *dendro_tls_keyed(void) {
+  dendro_crypto_start();
+  SSL_CTX *context = SSL_CTX_new(TLS_method());
+  if (context == NULL) return NULL;
+  SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+  // The hash of the others is not that of such keys.
+  SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256");
+  SSL_CTX_set_psk_client_callback(context, dendro_tls_client_key);
+  SSL_CTX_set_psk_server_callback(context, dendro_tls_server_key);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(context, 0);
+  SSL_CTX_set_options(
+      context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET
+                   | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_mode(
+      context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
+                   | SSL_MODE_RELEASE_BUFFERS);
+  ERR_clear_error();
+  return context;
+}
+
+// One end of such a connection over a socket, which stays the caller's, and so does the key, which has to last as long. NULL if
+// there is no memory.
+static inline SSL *dendro_tls_with_key(
+    SSL_CTX *context, BIO_METHOD *transport, int socket, const uint8_t *key, int accepts) {
+  SSL *tls = dendro_tls_over(SSL_new(context), transport, socket);
+  if (tls == NULL) return NULL;
+  SSL_set_app_data(tls, (void *)key);
+  if (accepts) {
+    SSL_set_accept_state(tls);
+  } else {
+    // A server with a certificate would not need the key: none is trusted.
+    SSL_set_verify(tls, SSL_VERIFY_PEER, NULL);
+    SSL_set_connect_state(tls);
+  }
+  return tls;
+}
+
+// Whether the other end has proved that it has the key.
+static inline int dendro_tls_has_proved_key(SSL *tls) {
+  return SSL_is_init_finished(tls) && SSL_session_reused(tls);
 }

@@ -63,7 +63,7 @@ struct ClusterOpening {
       at: directory + "/cluster", newID: environment.randomness.bytes(ServerID.byteCount))
     let settings = cluster.settings(copy.serverID)
     let node = try ClusterNode(
-      settings, copy, directory: directory, environment, report: report)
+      settings, copy, directory: directory, cluster.lines, environment, report: report)
     let session = try session(settings, node)
     let opening = CopyOpening(
       directory: directory, settings: settings, copy: copy, session: session,
@@ -107,6 +107,8 @@ struct ClusterOptions: Sendable {
   var openingLimit = Duration.seconds(10)
   /// Whether readers and listeners see a write of this program before PostgreSQL has it.
   var showsAtOnce = true
+  /// To other servers; nil: all goes through PostgreSQL.
+  var lines: ServerLines? = .calling
   /// Changes the settings, for tests.
   var adjust: @Sendable (inout ClusterSettings) -> Void = { _ in }
 

@@ -29,6 +29,8 @@ struct ClusterSettings: Sendable {
   var takeoverDelay = Duration.seconds(3)
   /// Between two looks at the log while there is news, and the longest pause between two.
   var lookIntervals = (Duration.milliseconds(5), Duration.milliseconds(40))
+  /// Between two looks while the leader sends its batches over a line.
+  var lineLookInterval = Duration.milliseconds(200)
   /// How long PostgreSQL does not answer before writes are refused.
   var pauseDelay = Duration.seconds(5)
   /// How long a follower that has more than PostgreSQL waits for the leader to append that again.

@@ -35,6 +35,9 @@ public struct ClusterStatus: Hashable, Sendable {
   public let undecidedCount: UInt64
   /// How often this server has begun to lead since it was opened.
   public let takeoverCount: UInt64
+  /// How many servers have a line to this one if it leads; 1 or 0 if it follows and has a line to the leader or not. Without a
+  /// line, writes and what was written go by PostgreSQL's tables, which takes longer.
+  public let lineCount: Int
   /// Why PostgreSQL cannot be reached; nil if it can.
   public let trouble: String?
 
@@ -59,6 +62,7 @@ public struct ClusterStatus: Hashable, Sendable {
     appendTime = figures.appendTime
     undecidedCount = figures.undecidedCount
     takeoverCount = status.takeoverCount
+    lineCount = node.lineCount
     trouble = status.trouble ?? node.leadership.trouble?.reason
   }
 }

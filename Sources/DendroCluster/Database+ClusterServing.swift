@@ -5,13 +5,16 @@ extension Database {
   /// As `open(at:replicatedBy:namespace:options:)`, for a server that takes requests: its clients see a write once
   /// PostgreSQL has it.
   ///
-  /// - Parameter ownAddress: where clients reach it. The other servers name it while this one leads.
+  /// - Parameters:
+  ///   - ownAddress: where clients reach it. The other servers name it while this one leads.
+  ///   - lines: by which the other servers reach it, and it them; nil: all goes through PostgreSQL.
   package static func open(
     at path: String, replicatedBy address: String, namespace: String, reachedAt ownAddress: String,
-    options: DatabaseOptions
+    lines: ServerLines?, options: DatabaseOptions
   ) throws(DatabaseError) -> Database {
     var cluster = ClusterOptions(address, namespace)
     cluster.ownAddress = ownAddress
+    cluster.lines = lines
     // Clients of one server tell those of others what they have seen.
     cluster.showsAtOnce = false
     return try ClusterOpening(path, cluster, options).run()

@@ -20,6 +20,9 @@ struct ClusterCommandTests {
     (["serve", "d", "--cluster", ""], "--cluster is empty"),
     (["serve", "d", "--cluster", "nonsense"], "--cluster: it is neither a postgresql:// URL"),
     (["serve", "d", "--advertise", "a:1"], "--advertise needs --cluster"),
+    (["serve", "d", "--lines", "1"], "--lines needs --cluster"),
+    (["serve", "d", "--cluster", nowhere, "--lines", "x"], "--lines takes PORT"),
+    (["serve", "d", "--cluster", nowhere, "--lines", ":1"], "--lines takes PORT"),
     (["serve", "d", "--cluster", nowhere, "--advertise", "a b"], "--advertise takes HOST"),
     (["cluster", "status"], "ADDRESS is missing, and DENDRO_CLUSTER is not set"),
     (["cluster", "drain", nowhere], "ACTION is status"),
@@ -32,6 +35,14 @@ struct ClusterCommandTests {
     #expect(outcome.status == 64)
     #expect(outcome.errors.contains(message), "\(outcome.errors)")
     #expect(!outcome.errors.contains("s3cret"))
+  }
+
+  @Test("an address that is not this machine's takes no lines")
+  func otherHost() throws {
+    let outcome = try dendro(
+      "serve", "d", "--cluster", Self.nowhere, "--lines", "192.0.2.1:1")
+    #expect(outcome.status == 69)
+    #expect(outcome.errors.contains("listen at 192.0.2.1:1"), "\(outcome.errors)")
   }
 
   @Test("the environment has the address as well")

@@ -110,7 +110,15 @@ struct ClusterHistoryTests {
   ) async throws {
     let number = random.below(servers.count)
     let server = servers[number]
-    switch random.below(7) {
+    switch random.below(8) {
+    case 7:
+      // Lines between servers, if there are some.
+      let nodes = servers.compactMap { $0.database.withLock { $0 }?.node }
+      for _ in 0..<5 {
+        nodes[random.below(nodes.count)].leaderLine?.close()
+        for node in nodes where random.oneIn(4) { node.requests?.closeLines() }
+        try await Task.sleep(for: .milliseconds(random.below(100)))
+      }
     case 0:
       cluster.postgres.kill()
       try await Task.sleep(for: .milliseconds(20 + random.below(200)))
@@ -142,18 +150,13 @@ struct ClusterHistoryTests {
     }
   }
 
-  private final class Flag: Sendable {
-    private let value = Atomic<Bool>(false)
-    var isSet: Bool { value.load(ordering: .relaxed) }
-    func set() { value.store(true, ordering: .relaxed) }
-  }
-
   @Test(
     "one order of all acknowledged writes explains what clients were told and what readers saw",
     arguments: 0..<UInt64(max(2, Scale.scaled(200))))
   func histories(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let histories = Histories()
+    cluster.hasLines = seed.isMultiple(of: 2)
     let servers = try (0..<3).map { _ in Server(try PostgresProxy(to: cluster.postgres.port)) }
     for (number, server) in servers.enumerated() {
       let opened = try open("\(number)", server)

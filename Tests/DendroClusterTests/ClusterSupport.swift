@@ -3,6 +3,7 @@ import DendroEngine
 import DendroTestSupport
 import DendroTree
 import Foundation
+import Synchronization
 import Testing
 
 @testable import DendroCluster
@@ -13,6 +14,8 @@ final class TestCluster {
   let folder: TemporaryFolder
   /// How PostgreSQL is reached; nil: as it is.
   var address: String?
+  /// Whether servers open lines to each other.
+  var hasLines = false
 
   init(_ settings: String...) throws {
     postgres = try PostgresServer()
@@ -30,6 +33,11 @@ final class TestCluster {
     var cluster = ClusterOptions(address ?? postgres.address, namespace)
     cluster.openingLimit = openingLimit
     cluster.showsAtOnce = showsAtOnce
+    cluster.lines = nil
+    if hasLines {
+      cluster.lines = try ServerLines(
+        listeningAt: "127.0.0.1", port: 0, advertisedHost: "127.0.0.1")
+    }
     cluster.adjust = { settings in
       settings.beatInterval = .milliseconds(100)
       settings.takeoverDelay = .milliseconds(600)
@@ -61,6 +69,8 @@ func eventually(
 extension Database {
   var isLeader: Bool { clusterStatus?.role == .leader }
 
+  var node: ClusterNode? { sharedLog as? ClusterNode }
+
   /// All data.
   var root: Node { engine?.head.root ?? .empty }
 
@@ -68,4 +78,11 @@ extension Database {
   func value(_ path: String) async throws -> Int? {
     try await reference(withPath: path).getData().value as? Int
   }
+}
+
+/// Tells tasks to end.
+final class Flag: Sendable {
+  private let value = Atomic<Bool>(false)
+  var isSet: Bool { value.load(ordering: .relaxed) }
+  func set() { value.store(true, ordering: .relaxed) }
 }

@@ -72,8 +72,10 @@ struct ClusterTests {
   }
 
   @Test(
-    "a write at a follower goes to the leader, and its call returns once it shows at the follower")
-  func forwarded() async throws {
+    "a write at a follower goes to the leader, and its call returns once it shows at the follower",
+    arguments: [false, true])
+  func forwarded(hasLines: Bool) async throws {
+    cluster.hasLines = hasLines
     let first = try cluster.open("1")
     let second = try cluster.open("2")
     try await second.reference(withPath: "a").setValue(["x": 1])
@@ -103,8 +105,10 @@ struct ClusterTests {
   }
 
   @Test(
-    "a follower's writes, also those on their way, are made once when another server takes over")
-  func forwardedThroughTakeover() async throws {
+    "a follower's writes, also those on their way, are made once when another server takes over",
+    arguments: [false, true])
+  func forwardedThroughTakeover(hasLines: Bool) async throws {
+    cluster.hasLines = hasLines
     let first = try cluster.open("1")
     let second = try cluster.open("2")
     let third = try cluster.open("3")

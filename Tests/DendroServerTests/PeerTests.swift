@@ -17,6 +17,7 @@ struct PeerTests {
     var status = PeerStatus(.follower)
     (status.epoch, status.lsn, status.sharedLSN) = (3, 40, 42)
     (status.appendCount, status.appendTime, status.undecidedCount) = (7, .milliseconds(1500), 2)
+    status.lineCount = 2
     (status.takeoverCount, status.trouble) = (1, "the line is \"cut\"")
     (status.server, status.leader, status.leaderAddress) = ("aa", "bb", "http://b.example:9000")
     return status
@@ -86,7 +87,7 @@ struct PeerTests {
       #expect(cluster["role"] as? String == "follower")
       for (name, value) in [
         "epoch": 3, "lsn": 40, "sharedLsn": 42, "lag": 2, "appends": 7, "appendSeconds": 1.5,
-        "undecided": 2, "takeovers": 1,
+        "undecided": 2, "takeovers": 1, "lines": 2,
       ] {
         #expect(cluster[name] as? Double == value, "\(name)")
       }
@@ -111,6 +112,7 @@ struct PeerTests {
       for (name, value) in [
         ("leader", "0"), ("epoch", "3"), ("lag_writes", "2"), ("appends_total", "7"),
         ("append_seconds_total", "1.5"), ("undecided_total", "2"), ("takeovers_total", "1"),
+        ("lines", "2"),
         ("trouble", "1"),
       ] {
         #expect(

@@ -14,6 +14,8 @@ struct ForwardedWrite: Sendable {
   /// The epoch of the leader that has it; nil if none may have it.
   var epoch: Int64?
   let completion: SharedRequestCompletion
+  /// Whether it was sent over a line that has ended, to the leader of this epoch, who may have it.
+  var wasOnLostLine = false
   /// Whether its client was told that it may be made or not.
   var isGivenUp = false
 

@@ -47,14 +47,21 @@ final class Forwarding: Sendable {
     var lastNumber: UInt64 = 0
     /// The last of the writes that a row has, of which the answer is missing.
     var attempt: UInt64?
-    /// Those that the leader has: their first and last numbers.
-    var rows: [ClosedRange<UInt64>] = []
+    /// Those that the leader has.
+    var rows: [Row] = []
     var isOpen = false
 
+    /// A row that was sent.
+    struct Row {
+      /// The first and the last one.
+      let numbers: ClosedRange<UInt64>
+      let way: Way
+    }
+
     /// Whether some of a row are still waited for.
-    func isOutstanding(_ row: ClosedRange<UInt64>) -> Bool {
-      let index = firstIndex(from: row.lowerBound)
-      return index < waiting.count && waiting[index].number <= row.upperBound
+    func isOutstanding(_ row: Row) -> Bool {
+      let index = firstIndex(from: row.numbers.lowerBound)
+      return index < waiting.count && waiting[index].number <= row.numbers.upperBound
     }
 
     /// The first that has this number or a higher one.
@@ -92,6 +99,13 @@ final class Forwarding: Sendable {
       }
       return waiting
     }
+  }
+
+  /// How a row goes to the leader, who gets all of an opening in the order of their numbers.
+  enum Way: Hashable, Sendable {
+    /// By the table of requests.
+    case table
+    case line
   }
 
   /// What the leader says of one.
@@ -210,6 +224,7 @@ final class Forwarding: Sendable {
       state.rows = []
       var isChanged = false
       for index in state.waiting.indices {
+        state.waiting[index].wasOnLostLine = false
         guard let sent = state.waiting[index].epoch, sent != epoch else { continue }
         state.waiting[index].epoch = nil
         isChanged = true
@@ -218,12 +233,32 @@ final class Forwarding: Sendable {
     }
   }
 
+  /// Has what was sent over a line sent again, since the line has ended. The leader may have it: it takes no number twice.
+  func lineLost() {
+    state.withLock { state in
+      for row in state.rows where row.way == .line {
+        for index in state.waiting.indices
+        where row.numbers.contains(state.waiting[index].number) {
+          state.waiting[index].epoch = nil
+          state.waiting[index].wasOnLostLine = true
+        }
+      }
+      state.rows.removeAll { $0.way == .line }
+    }
+  }
+
   /// The next row, if there is one: writes that no leader has. They have to be sent as one row until it is known that
-  /// PostgreSQL has it.
-  func nextRow() -> ArraySlice<ForwardedWrite>? {
+  /// PostgreSQL has it, or the line has taken it.
+  ///
+  /// - Parameter way: how it will be sent. There is none before all that went the other way is answered or comes again, since
+  ///   the leader might see that later.
+  func nextRow(by way: Way = .table) -> ArraySlice<ForwardedWrite>? {
     state.withLock { state in
       guard let first = state.waiting.firstIndex(where: { $0.epoch == nil }) else { return nil }
       state.rows = state.rows.filter(state.isOutstanding)
+      if way == .line && state.attempt != nil || state.rows.contains(where: { $0.way != way }) {
+        return nil
+      }
       guard state.attempt != nil || state.rows.count < limits.outstandingRowCount else {
         return nil
       }
@@ -249,13 +284,21 @@ final class Forwarding: Sendable {
     }
   }
 
-  /// Notes that PostgreSQL has the row for the leader of an epoch.
-  func sent(_ row: ArraySlice<ForwardedWrite>, epoch: Int64) {
+  /// Whether something that went that way is waited for.
+  func hasRows(by way: Way) -> Bool {
+    state.withLock { state in
+      state.rows.contains { $0.way == way && state.isOutstanding($0) }
+        || way == .table && state.attempt != nil
+    }
+  }
+
+  /// Notes that PostgreSQL has the row for the leader of an epoch, or the line to that leader.
+  func sent(_ row: ArraySlice<ForwardedWrite>, epoch: Int64, by way: Way = .table) {
     let numbers = Set(row.map(\.number))
     state.withLock { state in
       state.attempt = nil
       if let first = row.first, let last = row.last {
-        state.rows.append(first.number...last.number)
+        state.rows.append(State.Row(numbers: first.number...last.number, way: way))
       }
       for index in state.waiting.indices where numbers.contains(state.waiting[index].number) {
         state.waiting[index].epoch = epoch
@@ -270,7 +313,8 @@ final class Forwarding: Sendable {
       // A row of which the answer is missing may be there.
       let attempt = state.attempt ?? 0
       let expired = state.waiting.filter {
-        $0.epoch == nil && $0.number > attempt && !$0.isPatient && now - $0.since > limits.wait
+        $0.epoch == nil && !$0.wasOnLostLine && $0.number > attempt && !$0.isPatient
+          && now - $0.since > limits.wait
       }
       for write in expired { _ = state.remove(write.number) }
       return expired
@@ -320,7 +364,8 @@ final class Forwarding: Sendable {
       return (state.attempt, state.takeAll())
     }
     for write in waiting {
-      let mayStand = write.epoch != nil || attempt.map { write.number <= $0 } ?? false
+      let mayStand =
+        write.epoch != nil || write.wasOnLostLine || attempt.map { write.number <= $0 } ?? false
       write.end(.failed(mayStand ? .undecided(reason) : .unavailable(reason)), nil)
     }
   }

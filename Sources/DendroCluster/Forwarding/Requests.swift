@@ -9,21 +9,21 @@ import Synchronization
 /// The node's thread reads rows and begins them; what they hold is admitted to the engine on other threads, which may wait,
 /// for each server one row after the other.
 final class Requests: Sendable {
-  private let epoch: Int64
+  let epoch: Int64
   private let engine: Engine
   /// What makes what clients ask for; and whether there ever was one.
   private let handler: @Sendable () -> ((any SharedRequestHandler)?, wasThere: Bool)
   /// Called when there is something for `step`.
-  private let changed: @Sendable () -> Void
+  let changed: @Sendable () -> Void
   private let queue = DispatchQueue(label: "dendro-requests", attributes: .concurrent)
   private let group = DispatchGroup()
-  private let state = Mutex(State())
+  let state = Mutex(State())
   private let begun = ContinuousClock.now
   /// How long what clients ask for waits for this server to take clients.
   private static let handlerDelay = Duration.seconds(10)
   private static let takesNone = "the server that leads takes no clients"
 
-  private struct State {
+  struct State {
     /// The last number of each opening of a server that the engine has got in this epoch.
     var lastNumbers: [[UInt8]: UInt64] = [:]
     /// The openings of which a row is in hand.
@@ -31,9 +31,11 @@ final class Requests: Sendable {
     /// Rows of which the engine has got all.
     var done: [Request] = []
     var answers: [Answer] = []
-    /// When there were some, and whether there are other servers at all.
+    /// Those of servers that follow, by their openings.
+    var lines: [[UInt8]: FollowerLine] = [:]
+    /// When there were some rows, and how many other servers there are.
     var lastTime: ContinuousClock.Instant?
-    var hasFollowers = true
+    var followerCount = 1
     /// Nothing more is given to the engine.
     var isEnded = false
   }
@@ -71,12 +73,14 @@ final class Requests: Sendable {
     self.changed = changed
   }
 
-  func setHasFollowers(_ hasFollowers: Bool) { state.withLock { $0.hasFollowers = hasFollowers } }
+  func setFollowerCount(_ count: Int) { state.withLock { $0.followerCount = count } }
 
   /// How long the thread sleeps before it looks again.
   func pause(_ longest: Duration) -> Duration {
-    let (hasFollowers, lastTime) = state.withLock { ($0.hasFollowers, $0.lastTime) }
-    guard hasFollowers else { return longest }
+    let (needsTable, lastTime) = state.withLock { state in
+      (state.followerCount > state.lines.count, state.lastTime)
+    }
+    guard needsTable else { return longest }
     let isBusy = lastTime.map { .now - $0 < .seconds(1) } ?? false
     return min(longest, isBusy ? .milliseconds(2) : .milliseconds(20))
   }
@@ -96,7 +100,7 @@ final class Requests: Sendable {
       state.withLock { $0.answers.removeFirst(answers.count) }
     }
     // Those whose answers are not fetched bring no more.
-    guard state.withLock({ $0.hasFollowers && $0.answers.count < Self.waitingAnswerCountMax })
+    guard state.withLock({ $0.followerCount > 0 && $0.answers.count < Self.waitingAnswerCountMax })
     else { return }
     let rows = try session.requests(epoch: epoch)
     if !rows.isEmpty { state.withLock { $0.lastTime = .now } }
@@ -134,6 +138,7 @@ final class Requests: Sendable {
   /// Gives the engine nothing more, and waits until it gets nothing more. It has to refuse what it gets by then.
   func end() {
     state.withLock { $0.isEnded = true }
+    closeLines()
     group.wait()
   }
 
@@ -179,18 +184,21 @@ final class Requests: Sendable {
       if isWhole { state.done.append(row) }
     }
     if isWhole { changed() }
+    takeUpLine(of: row.client)
   }
 
+  /// Does something on another thread, for which `end` waits.
+  func begin(_ body: @escaping @Sendable () -> Void) { queue.async(group: group, execute: body) }
+
   private func add(_ client: [UInt8], _ number: UInt64, _ answer: ForwardedAnswer) {
-    let lsn = engine.admittedLSN
-    state.withLock {
-      $0.answers.append(Answer(client: client, number: number, answer: answer, lsn: lsn))
-    }
+    let answer = Answer(client: client, number: number, answer: answer, lsn: engine.admittedLSN)
+    if send(answer) { return }
+    state.withLock { $0.answers.append(answer) }
     changed()
   }
 
   /// - Returns: false if the engine has not got all: the row is looked at again.
-  private func submit(_ row: Request, _ body: [UInt8]) -> Bool {
+  func submit(_ row: Request, _ body: [UInt8]) -> Bool {
     // No server writes a row with such a name, and none waits for an answer.
     guard row.client.count <= WriteOrigin.clientByteCountMax else { return true }
     guard let contents = RequestBody.decode(body, count: row.count) else {

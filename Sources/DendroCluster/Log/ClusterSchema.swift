@@ -20,6 +20,8 @@ enum ClusterSchema {
     CREATE TABLE IF NOT EXISTS dendro.server (
       id bytea PRIMARY KEY, namespace text NOT NULL, counter bigint NOT NULL, lsn bigint NOT NULL,
       address text NOT NULL, opening bytea NOT NULL);
+    CREATE TABLE IF NOT EXISTS dendro.line (
+      opening bytea PRIMARY KEY, namespace text NOT NULL, address text NOT NULL, key bytea NOT NULL);
     CREATE TABLE IF NOT EXISTS dendro.request (
       namespace text NOT NULL, client bytea NOT NULL, number bigint NOT NULL, epoch bigint NOT NULL,
       count bigint NOT NULL, body bytea NOT NULL, PRIMARY KEY (namespace, client, number));
@@ -78,6 +80,8 @@ enum ClusterSchema {
       let rows = try connection.execute(
         "SELECT id, version FROM dendro.cluster WHERE one = 1", timeout: timeout)
       guard rows.count > 0 else { return nil }
+      // Schemas of earlier servers of this version have no such table.
+      _ = try connection.execute("SELECT opening FROM dendro.line WHERE 1 = 0", timeout: timeout)
       return (try rows.bytes(0, 0), try rows.integer(0, 1))
     } catch {
       // No such table, or no such schema.

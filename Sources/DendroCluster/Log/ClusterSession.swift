@@ -12,6 +12,9 @@ final class ClusterSession {
 
   var namespace: PostgresValue { .text(settings.namespace) }
 
+  /// Names this opening of this server.
+  var client: [UInt8] { settings.client }
+
   /// - Parameters:
   ///   - newClusterID: drawn at random.
   ///   - patience: how long connecting and the first write may take; nil: as long as any statement.

@@ -26,6 +26,8 @@ struct ClusterLoop {
   /// The leader from which this server takes over.
   private var previous: Peers.Row?
   private var lookPause: Duration
+  /// When PostgreSQL was looked at last.
+  private var lastLook: ContinuousClock.Instant?
   /// Of the rows that were taken.
   private var takenByteCount: Int64 = 0
 
@@ -76,6 +78,7 @@ struct ClusterLoop {
       settings, node.interruption, newClusterID: node.environment.randomness.bytes(16),
       patience: pauses.timeout)
     try node.copy.check(new)
+    if let address = node.lines?.address { try new.offer(address) }
     session = new
     // The head is read before anything else.
     lastBeat = nil
@@ -136,7 +139,7 @@ struct ClusterLoop {
       try beat(session, position?.lsn)
       let servers = try session.servers()
       node.note(servers.values.map(\.row))
-      requests?.setHasFollowers(servers.count > 1)
+      requests?.setFollowerCount(servers.count - 1)
       if let position { node.update { $0.sharedLSN = position.lsn } }
       let head = try session.head()
       if head.epoch != epoch {
@@ -197,6 +200,7 @@ struct ClusterLoop {
       throw .engine(error)
     }
     // The engine refuses what they have.
+    node.setRequests(nil)
     requests?.end()
     requests = nil
     // What was being appended has come to its end.
@@ -221,7 +225,14 @@ struct ClusterLoop {
   /// - Returns: how long to sleep before the next look.
   private mutating func follow(_ session: ClusterSession) throws(ClusterError) -> Duration {
     if let failure = try node.withEngine({ $0.copyFailure }) { throw .engine(failure) }
-    let head = try session.head()
+    if let pause = try followLine() { return pause }
+    lastLook = .now
+    var head = try session.head()
+    if head.position.lsn < position.lsn {
+      // An old primary has less as well. It commits nothing without its standby.
+      try beat(session, position.lsn)
+      head = try session.head()
+    }
     let isNew = head.position.lsn > position.lsn
     try take(session, upTo: head.position)
     if isBeatDue { try beat(session, position.lsn) }
@@ -240,6 +251,7 @@ struct ClusterLoop {
       status.sharedLSN = head.position.lsn
     }
     try forward(session, head)
+    try openLine(session, head)
     if let candidate, head.epoch.token == candidate {
       try beginLeading(session, head.epoch, end: head.position)
       return .zero
@@ -276,12 +288,83 @@ struct ClusterLoop {
     forwarding.note(answers, epoch: epoch)
     try session.forget(answers, to: forwarding.client, epoch: epoch)
     forwarding.endAnswered(upTo: position.lsn)
+    if let line = node.leaderLine, line.isOpen(epoch: epoch) { return send(over: line, epoch) }
     // The log is looked at between them.
     for _ in 0..<4 {
-      guard let row = forwarding.nextRow() else { return }
+      guard let row = forwarding.nextRow(by: .table) else { return }
       try session.request(row, of: forwarding.client, epoch: epoch)
-      forwarding.sent(row, epoch: epoch)
+      forwarding.sent(row, epoch: epoch, by: .table)
     }
+  }
+
+  private func send(over line: LeaderLine, _ epoch: Int64) {
+    let forwarding = node.forwarding
+    while let row = forwarding.nextRow(by: .line) {
+      // What it does not take goes by the table.
+      guard line.send(row, epoch: epoch) else { return }
+      forwarding.sent(row, epoch: epoch, by: .line)
+    }
+  }
+
+  // MARK: The leader's line
+
+  /// Takes what the leader has sent, and sends what it is to make.
+  ///
+  /// - Returns: how long to sleep; nil if PostgreSQL is to be looked at.
+  private mutating func followLine() throws(ClusterError) -> Duration? {
+    guard let line = node.leaderLine else { return nil }
+    let forwarding = node.forwarding
+    let news = line.takeNews()
+    if news.wasLost { forwarding.lineLost() }
+    let status = node.currentStatus
+    let isWhole = try take(news.batches) && !news.hasGap
+    forwarding.note(news.answers, epoch: status.epoch)
+    forwarding.endAnswered(upTo: position.lsn)
+    guard isWhole, status.role == .following, candidate == nil, line.isOpen(epoch: status.epoch),
+      let lastLook, !forwarding.hasRows(by: .table)
+    else { return nil }
+    let rest = settings.lineLookInterval - (.now - lastLook)
+    guard rest > .zero else { return nil }
+    if forwarding.hasWaiting {
+      forwarding.giveUp()
+      // The log up to this epoch was taken when PostgreSQL was looked at.
+      forwarding.begin(epoch: status.epoch)
+      send(over: line, status.epoch)
+    }
+    return rest
+  }
+
+  /// Takes batches that the leader has sent, as far as they follow.
+  ///
+  /// - Returns: false if PostgreSQL is to be asked for what is missing.
+  private mutating func take(_ batches: [LoggedBatch]) throws(ClusterError) -> Bool {
+    var isWhole = true
+    for batch in batches where isWhole && batch.end.lsn > position.lsn {
+      guard batch.firstLSN <= position.lsn.next else { return false }
+      do throws(ClusterError) {
+        try take(batch)
+      } catch {
+        // Whether the copy is another one PostgreSQL says.
+        if case .engine = error { throw error }
+        isWhole = false
+      }
+    }
+    let lsn = position.lsn
+    if !batches.isEmpty {
+      node.update { status in
+        status.takenLSN = lsn
+        status.sharedLSN = max(status.sharedLSN, lsn)
+      }
+    }
+    return isWhole
+  }
+
+  /// Opens a line to the leader, if it takes one.
+  private func openLine(_ session: ClusterSession, _ head: SharedHead) throws(ClusterError) {
+    guard let line = node.leaderLine, line.isDue(epoch: head.epoch.number),
+      head.leader != .none, head.leader != settings.serverID
+    else { return }
+    line.call(try session.leaderLine(epoch: head.epoch.number), epoch: head.epoch.number)
   }
 
   /// Whether the leader has stood still for so long that this server takes over.
@@ -323,6 +406,8 @@ struct ClusterLoop {
     isLeading = true
     isPaused = false
     self.requests = requests
+    node.leaderLine?.close()
+    node.setRequests(requests)
     requests.makeOwn(own.filter { $0.asWrite == nil }) { [forwarding = node.forwarding] in
       forwarding.takeMore()
     }
@@ -436,9 +521,11 @@ struct ClusterLoop {
     node.publisher.stop()
     node.leadership.end()
     try? node.withEngine { engine in try? engine.endLeading(reason) }
+    node.setRequests(nil)
     requests?.end()
     node.record(
       LogEvent(.error, "this server takes no part any more", ["error": reason]))
+    node.leaderLine?.close()
     node.forwarding.close(reason)
     leave(epoch)
     node.update { $0.role = .stopped(reason) }
@@ -463,9 +550,15 @@ struct ClusterLoop {
   ///
   /// - Parameter epoch: that of this server; nil if it does not lead.
   private mutating func leave(_ epoch: Epoch?) {
+    defer {
+      // Those who follow look at once.
+      node.setRequests(nil)
+      node.leaderLine?.close()
+    }
     guard let session, session.isUsable else { return }
     if let epoch { try? session.resign(epoch) }
     try? session.leave()
+    if node.lines?.address != nil { try? session.withdrawLine() }
     self.session = nil
   }
 }

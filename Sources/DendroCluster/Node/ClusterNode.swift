@@ -19,6 +19,9 @@ final class ClusterNode: SharedLog {
   /// Of the server; absolute.
   let directory: String
   let publisher: CheckpointPublisher
+  /// To other servers; nil if there are none.
+  let lines: ServerLines?
+  let leaderLine: LeaderLine?
   private let report: @Sendable (LogEvent) -> Void
   private let engine = Mutex(WeakEngine())
   private let status: Mutex<Status>
@@ -31,6 +34,7 @@ final class ClusterNode: SharedLog {
   private let requestHandler = Mutex(WeakHandler())
   /// While this server leads.
   private let peers = Mutex<Peers?>(nil)
+  private let currentRequests = Mutex<Requests?>(nil)
 
   private struct WeakHandler {
     weak var value: (any SharedRequestHandler)?
@@ -70,8 +74,8 @@ final class ClusterNode: SharedLog {
   }
 
   init(
-    _ settings: ClusterSettings, _ copy: CopyFile, directory: String, _ environment: Environment,
-    report: @escaping @Sendable (LogEvent) -> Void
+    _ settings: ClusterSettings, _ copy: CopyFile, directory: String, _ lines: ServerLines?,
+    _ environment: Environment, report: @escaping @Sendable (LogEvent) -> Void
   ) throws(ClusterError) {
     self.settings = settings
     self.copy = copy
@@ -82,6 +86,8 @@ final class ClusterNode: SharedLog {
     status = Mutex(Status())
     let condition = Condition()
     self.condition = condition
+    self.lines = lines
+    leaderLine = lines.map { LeaderLine($0, settings) { condition.signal() } }
     do throws(PostgresError) {
       interruption = try Interruption()
       publisher = try CheckpointPublisher()
@@ -163,6 +169,28 @@ final class ClusterNode: SharedLog {
     }
   }
 
+  /// What other servers have passed on to this one; nil while it does not lead.
+  var requests: Requests? { currentRequests.withLock { $0 } }
+
+  /// Lets other servers open lines to this one, which leads, or to none.
+  func setRequests(_ requests: Requests?) {
+    let old = currentRequests.withLock { current in
+      defer { current = requests }
+      return current
+    }
+    if let old {
+      lines?.remove(old, of: settings.namespace)
+      old.closeLines()
+    }
+    if let requests { lines?.add(requests, of: settings.namespace) }
+  }
+
+  /// How many other servers have a line to this one while it leads; 1 if this one has a line to the leader.
+  var lineCount: Int {
+    requests?.lineCount
+      ?? (leaderLine?.isOpen(epoch: currentStatus.epoch) == true ? 1 : 0)
+  }
+
   func note(_ servers: [Peers.Row]) {
     peers.withLock { $0?.note(servers, interval: settings.beatInterval) }
   }
@@ -182,8 +210,9 @@ final class ClusterNode: SharedLog {
   func append(_ records: [SharedRecord]) throws(SharedLogFailure) {
     var wanted: HistoryState?
     if publisher.wantsState, let last = records.last { wanted = state(at: last.lastLSN) }
-    try leadership.append(records)
+    let batch = try leadership.append(records)
     // Now it stands.
+    if let batch { requests?.stream(batch) }
     if let wanted, let position = leadership.position { publisher.offer(wanted, at: position) }
   }
 

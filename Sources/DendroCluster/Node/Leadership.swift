@@ -88,13 +88,15 @@ final class Leadership: Sendable {
   }
 
   /// As `SharedLog.append(_:)`.
-  func append(_ records: [SharedRecord]) throws(SharedLogFailure) {
+  ///
+  /// - Returns: what PostgreSQL has now; nil without records.
+  func append(_ records: [SharedRecord]) throws(SharedLogFailure) -> LoggedBatch? {
     guard
       let (epoch, before) = state.withLock({ state in
         state.epoch.flatMap { epoch in state.position.map { (epoch, $0) } }
       })
     else { throw .refused("this server does not lead") }
-    guard let first = records.first, let last = records.last else { return }
+    guard let first = records.first, let last = records.last else { return nil }
     precondition(first.firstLSN == before.lsn.next, "a batch follows the last one")
     let started = ContinuousClock.now
     let batch = SharedBatch(
@@ -113,6 +115,7 @@ final class Leadership: Sendable {
       state.figures.appendTime += took
       state.figures.appendByteCount += Int64(batch.body.count) + ClusterSession.rowByteCount
     }
+    return LoggedBatch(firstLSN: first.firstLSN, end: batch.after, body: batch.body)
   }
 
   private func append(

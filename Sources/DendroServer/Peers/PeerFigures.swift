@@ -34,6 +34,12 @@ extension RESTService {
       "\($0.takeoverCount)"
     }
     append(
+      "lines", kind: "gauge",
+      help: "Servers with a line to this one, or 1 if this one has a line to the leader."
+    ) {
+      "\($0.lineCount)"
+    }
+    append(
       "trouble", kind: "gauge",
       help: "1 if this server cannot reach the others, or takes no part any more."
     ) {

@@ -25,6 +25,8 @@ package struct PeerStatus: Hashable, Sendable {
   package var undecidedCount: UInt64 = 0
   /// How often this server has begun to lead since it was opened.
   package var takeoverCount: UInt64 = 0
+  /// How many servers have a line to this one if it leads; 1 or 0 if it follows and has one to the leader or not.
+  package var lineCount = 0
   /// What keeps it from the others; nil if nothing does. For administrators.
   package var trouble: String?
   /// The name of this server.
@@ -48,6 +50,7 @@ package struct PeerStatus: Hashable, Sendable {
       ("appends", "\(appendCount)"),
       ("appendSeconds", JSONWriter.string(Node(.double(appendSeconds)))),
       ("undecided", "\(undecidedCount)"), ("takeovers", "\(takeoverCount)"),
+      ("lines", "\(lineCount)"),
     ]
     let texts: [(String, String)] = [
       ("trouble", Self.text(trouble)), ("server", Self.text(server)),

@@ -37,7 +37,9 @@ extension Command {
       any server. If the leader is gone for three seconds, or ends, another one leads. ADDRESS is as
       libpq reads it; the environment variable DENDRO_CLUSTER has it where others should not see it. /.leader
       answers 200 on the server that leads in the database of ?ns=NAME, and 503 on others: a load balancer that asks it
-      saves writes the way through PostgreSQL. 'dendro cluster status' shows all servers.
+      saves writes the way from server to server. That way is a line, TLS with a key that PostgreSQL has, at a port of the
+      first --host that the system chooses, or at that of --lines; where there is no line, tables of PostgreSQL are the
+      way. 'dendro cluster status' shows all servers.
 
       At the default address / is a page that shows and edits the data; /.metrics has figures for Prometheus, and
       /.status.json says whether the databases can be opened and take writes.
@@ -82,6 +84,10 @@ extension Command {
         name: "advertise", value: "ADDRESS",
         summary:
           "where clients reach this server: HOST, HOST:PORT or a URL; the first --host if left out"),
+      Option(
+        name: "lines", value: "PORT",
+        summary:
+          "where other servers reach this one: PORT or HOST:PORT; off: by PostgreSQL alone"),
       Option(name: "memory", summary: "keep nothing on the disk"),
       Option(
         name: "import", value: "FILE",

@@ -11,13 +11,15 @@ struct ServedCluster {
   private let address: String
   private let directory: String
   private let ownAddress: AdvertisedAddress
+  /// To the other servers; nil: all goes through PostgreSQL.
+  private let lines: ServerLines?
 
   /// - Returns: nil if the server serves alone.
   /// - Throws: if the arguments contradict each other, or the address is none.
   init?(_ arguments: Arguments, hosts: [String]) throws {
     guard let address = try ClusterAddress(arguments, arguments.value("cluster")) else {
-      guard !arguments.has("advertise") else {
-        throw Failure.usage("--advertise needs --cluster")
+      for option in ["advertise", "lines"] where arguments.has(option) {
+        throw Failure.usage("--\(option) needs --cluster")
       }
       return nil
     }
@@ -33,6 +35,32 @@ struct ServedCluster {
       throw Failure.usage(
         "\(arguments.directory) is one database: with \(address.name), DIRECTORY has one for each namespace",
         hint: "give a new directory")
+    }
+    lines = try Self.lines(
+      arguments.value("lines"), host: hosts.first ?? "127.0.0.1", advertised: ownAddress.bareHost)
+  }
+
+  /// - Parameters:
+  ///   - given: a port, a host and a port, or "off"; nil for a port that the system chooses.
+  ///   - host: at which the server listens.
+  ///   - advertised: by which others reach this machine.
+  private static func lines(
+    _ given: String?, host: String, advertised: String
+  ) throws -> ServerLines? {
+    if given == "off" { return nil }
+    let text = given ?? "0"
+    let colon = text.lastIndex(of: ":")
+    let place = colon.map { String(text[..<$0]) } ?? host
+    guard let port = UInt16(colon.map { text[text.index(after: $0)...] } ?? text[...]),
+      !place.isEmpty
+    else {
+      throw Failure.usage("--lines takes PORT, HOST:PORT or off, not \(Failure.quoted(text))")
+    }
+    do throws(DatabaseError) {
+      return try ServerLines(
+        listeningAt: place.trimmingBrackets, port: port, advertisedHost: advertised)
+    } catch {
+      throw Failure(.unavailable, "lines of other servers cannot be taken: \(error.message)")
     }
   }
 
@@ -77,7 +105,7 @@ struct ServedCluster {
       database.clusterStatus.map { PeerStatus($0) }
     } report: {
       log.note($0)
-    } opener: { [address, directory, ownAddress] name in
+    } opener: { [address, directory, ownAddress, lines] name in
       let path = "\(directory)/\(name)"
       guard OpeningNamespaces.isDirectory(path) ?? true else {
         throw NamespaceError.noDirectory(name)
@@ -86,7 +114,7 @@ struct ServedCluster {
       options.logging = { log.note(NamespaceEvent(name, $0)) }
       return try Database.open(
         at: path, replicatedBy: address, namespace: name, reachedAt: ownAddress.wait(),
-        options: options)
+        lines: lines, options: options)
     }
   }
 
@@ -150,6 +178,13 @@ private final class AdvertisedAddress: Sendable {
     return first.contains(":") ? "[\(first)]" : first
   }
 
+  /// The host alone.
+  var bareHost: String {
+    let first = String(host.prefix { $0 != "/" })
+    let end = first.contains(/:[0-9]+$/) && !first.hasSuffix("]") ? first.lastIndex(of: ":") : nil
+    return (end.map { String(first[..<$0]) } ?? first).trimmingBrackets
+  }
+
   /// - Returns: the address. The first port counts.
   func set(port: UInt16) -> String {
     text.withLock { text in
@@ -168,6 +203,13 @@ private final class AdvertisedAddress: Sendable {
   }
 }
 
+extension String {
+  /// An address of IPv6 as URLs have it, without its brackets.
+  fileprivate var trimmingBrackets: String {
+    hasPrefix("[") && hasSuffix("]") ? String(dropFirst().dropLast()) : self
+  }
+}
+
 extension PeerStatus {
   init(_ status: ClusterStatus) {
     switch status.role {
@@ -183,6 +225,7 @@ extension PeerStatus {
     undecidedCount = status.undecidedCount
     takeoverCount = status.takeoverCount
     trouble = status.trouble
+    lineCount = status.lineCount
     if case .stopped(let reason) = status.role { trouble = reason }
     server = status.server
     leader = status.leader

@@ -1,0 +1,155 @@
+package import Dendro
+import DendroPlatform
+import Synchronization
+
+/// What connects a process with the other servers of a cluster, for all of its namespaces: over lines the leader's batches
+/// and followers' writes take no way through PostgreSQL. Who has no line has that way.
+///
+/// Each line is TLS with the key of the process that is called, which only those know who read PostgreSQL's schema `dendro`.
+package final class ServerLines: Sendable {
+  /// Where others call this process; nil if nobody can.
+  let address: LineAddress?
+  private let loop: LineLoop
+  private let state = Mutex(State())
+  private let listener: LineListener?
+
+  /// Those that wait to say who they are, at most.
+  private static let unknownCountMax = 64
+
+  private struct State {
+    /// By their namespaces.
+    var leaders: [String: any LineLeader] = [:]
+    /// Lines whose ends have not said who they are.
+    var unknownCount = 0
+  }
+
+  /// For those that are never called: they call others.
+  static let calling: ServerLines? = try? ServerLines(listener: nil, address: nil, LineLoop())
+
+  /// Listens for other servers.
+  ///
+  /// - Parameters:
+  ///   - host: a name or an address of this machine, or one that stands for all of them.
+  ///   - port: 0 lets the system choose one.
+  ///   - advertisedHost: by which others reach this machine.
+  /// - Throws: `DatabaseError.Code.inputOutput` if the address cannot be listened at.
+  package convenience init(
+    listeningAt host: String, port: UInt16, advertisedHost: String
+  ) throws(DatabaseError) {
+    let loop: LineLoop
+    do throws(PostgresError) {
+      loop = try LineLoop()
+    } catch {
+      throw DatabaseError(.postgres(error))
+    }
+    let descriptor: Int32
+    do throws(LineSocket.Failure) {
+      descriptor = try LineSocket.listen(host, port: port)
+    } catch {
+      throw DatabaseError(.inputOutput, "InputOutput", "\(error)")
+    }
+    let listener = LineListener(descriptor)
+    self.init(
+      listener: listener,
+      address: LineAddress(host: advertisedHost, port: LineSocket.port(of: descriptor)), loop)
+    listener.taken.withLock { taken in
+      taken = { [weak self] descriptor in
+        if let self { accept(descriptor) } else { close(descriptor) }
+      }
+    }
+    loop.add(listener)
+  }
+
+  private init(listener: LineListener?, address: LineAddress?, _ loop: LineLoop) {
+    self.listener = listener
+    self.address = address
+    self.loop = loop
+  }
+
+  deinit { loop.stop() }
+
+  // MARK: Those who call
+
+  /// Has the leader of a namespace take lines.
+  func add(_ leader: any LineLeader, of namespace: String) {
+    state.withLock { $0.leaders[namespace] = leader }
+  }
+
+  /// Has it take no more.
+  func remove(_ leader: any LineLeader, of namespace: String) {
+    state.withLock { state in
+      if state.leaders[namespace] === leader { state.leaders[namespace] = nil }
+    }
+  }
+
+  private func accept(_ descriptor: Int32) {
+    let hasRoom = state.withLock { state in
+      guard state.unknownCount < Self.unknownCountMax else { return false }
+      state.unknownCount += 1
+      return true
+    }
+    guard hasRoom, let key = address?.key else {
+      close(descriptor)
+      return
+    }
+    if let line = Line(descriptor, key: key, accepts: true, loop, Door(self)) {
+      loop.add(line)
+    } else {
+      forgetUnknown()
+    }
+  }
+
+  private func forgetUnknown() { state.withLock { $0.unknownCount -= 1 } }
+
+  /// Lets those in who say whom they want.
+  private final class Door: Line.Handler {
+    private weak let lines: ServerLines?
+
+    init(_ lines: ServerLines) { self.lines = lines }
+
+    func take(_ message: LineMessage, from line: Line) -> Bool {
+      guard let lines,
+        case .hello(LineMessage.version, let namespace, let client, let epoch) = message,
+        let leader = lines.state.withLock({ $0.leaders[namespace] }),
+        leader.welcome(line, client: client, epoch: epoch)
+      else { return false }
+      // It hears of the end from now on.
+      lines.forgetUnknown()
+      return true
+    }
+
+    func lineEnded(_ line: Line) { lines?.forgetUnknown() }
+  }
+
+  // MARK: Calling others
+
+  /// Opens a line, which may wait for some seconds.
+  ///
+  /// - Parameter hello: the first message.
+  /// - Returns: nil if nobody takes it.
+  func call(
+    _ address: LineAddress, hello: LineMessage, _ handler: any Line.Handler
+  ) throws(LineSocket.Failure) -> Line? {
+    let descriptor = try LineSocket.connect(
+      address.host, port: address.port, patience: Self.callPatience)
+    guard let line = Line(descriptor, key: address.key, accepts: false, loop, handler) else {
+      return nil
+    }
+    line.send(hello)
+    loop.add(line)
+    return line
+  }
+
+  private static let callPatience = Duration.seconds(3)
+}
+
+/// Who leads a namespace, as those see it who call.
+protocol LineLeader: AnyObject, Sendable {
+  /// Takes a line of a server that follows, and its messages (`Line.hand(to:)`). Called on the loop's thread.
+  ///
+  /// - Parameters:
+  ///   - client: names the server's opening.
+  ///   - epoch: whose leader it wants to hear.
+  /// - Returns: false if this server does not lead in that epoch.
+  func welcome(_ line: Line, client: [UInt8], epoch: Int64) -> Bool
+}
