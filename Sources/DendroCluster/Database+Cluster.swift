@@ -9,8 +9,8 @@ extension Database {
   /// The directory has a copy of the data, from which reads and listeners are served. One server leads and takes writes;
   /// each acknowledged write is committed in PostgreSQL, as safely as that is configured, whatever
   /// `DatabaseOptions.durability` says. The others show each write once they have it. What is written at them
-  /// goes to the leader, and shows and returns once it has come back; transactions are refused there with
-  /// `DatabaseError.Code.unavailable`. If the leader is gone for three seconds, another one takes over. See
+  /// goes to the leader, and shows and returns once it has come back; so does what transactions make, whose blocks run again
+  /// if the leader has something else at their location. If the leader is gone for three seconds, another one takes over. See
   /// <doc:DendroCluster>.
   ///
   /// - Parameters:

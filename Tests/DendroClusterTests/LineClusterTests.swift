@@ -67,6 +67,22 @@ struct LineClusterTests {
     #expect(try cluster.postgres.query("SELECT count(*) FROM dendro.line") == "0")
   }
 
+  @Test("servers of a schema that has no table for lines do without them")
+  func missingTable() async throws {
+    let first = try cluster.open("1")
+    let second = try cluster.open("2")
+    _ = try cluster.postgres.query("DROP TABLE dendro.line")
+    second.node?.leaderLine?.close()
+    try await second.reference(withPath: "a").setValue(1)
+    try await second.close()
+    try await first.close()
+    // The next one makes it.
+    let again = try cluster.open("1")
+    #expect(try await again.value("a") == 1)
+    #expect(try cluster.postgres.query("SELECT count(*) FROM dendro.line") == "1")
+    try await again.close()
+  }
+
   @Test("writes on their way when lines end are made once, whichever way they go then")
   func cutLines() async throws {
     let first = try cluster.open("1")
@@ -86,7 +102,7 @@ struct LineClusterTests {
           return count
         }
       }
-      for cut in 0..<30 {
+      for cut in 0..<60 {
         try await eventually("there is a line") { hasLine(followers[cut % 2]) }
         let lsn = first.clusterStatus?.lsn ?? 0
         try await eventually("some are written") { (first.clusterStatus?.lsn ?? 0) > lsn + 20 }

@@ -11,8 +11,9 @@ struct LineMessageTests {
     of: ClusterID(bytes: Array(0..<16)).unsafelyUnwrapped, "shop")
 
   private static let messages: [LineMessage] = [
-    .hello(version: 1, namespace: "shop", client: Array(0..<24), epoch: 7),
-    .welcome(epoch: -1),
+    .hello(
+      version: 1, namespace: "shop", client: Array(0..<24), epoch: Epoch(number: 7, token: [1, 2])),
+    .welcome(Epoch(number: -1, token: [])),
     .batch(
       LoggedBatch(
         firstLSN: LogSequenceNumber(8),

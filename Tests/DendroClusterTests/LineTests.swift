@@ -14,18 +14,16 @@ struct LineTests {
   /// Notes what comes.
   private final class Ear: Line.Handler, LineLeader {
     private let state = Mutex((texts: [String](), lines: [Line](), endCount: 0))
-    let epoch: Int64
-
-    init(epoch: Int64 = 1) { self.epoch = epoch }
+    private static let epoch = Epoch(number: 1, token: [7])
 
     var texts: [String] { state.withLock { $0.texts } }
     var lines: [Line] { state.withLock { $0.lines } }
     var endCount: Int { state.withLock { $0.endCount } }
 
-    func welcome(_ line: Line, client: [UInt8], epoch: Int64) -> Bool {
-      guard epoch == self.epoch else { return false }
+    func welcome(_ line: Line, client: [UInt8], epoch: Epoch) -> Bool {
+      guard epoch == Self.epoch else { return false }
       line.hand(to: self)
-      line.send(.welcome(epoch: epoch))
+      line.send(.welcome(epoch))
       state.withLock { $0.lines.append(line) }
       return true
     }
@@ -34,7 +32,7 @@ struct LineTests {
       let text =
         switch message {
         case .request(let number, _, let body): "\(number): \(body.count)"
-        case .welcome(let epoch): "welcome \(epoch)"
+        case .welcome(let epoch): "welcome \(epoch.number)"
         default: "\(message)"
         }
       state.withLock { $0.texts.append(text) }
@@ -55,8 +53,13 @@ struct LineTests {
     server.add(leader, of: "shop")
   }
 
-  private func hello(_ namespace: String = "shop", epoch: Int64 = 1) -> LineMessage {
-    .hello(version: LineMessage.version, namespace: namespace, client: [1], epoch: epoch)
+  private func hello(
+    _ namespace: String = "shop", epoch: Int64 = 1, token: [UInt8] = [7],
+    version: UInt64 = LineMessage.version
+  ) -> LineMessage {
+    .hello(
+      version: version, namespace: namespace, client: [1],
+      epoch: Epoch(number: epoch, token: token))
   }
 
   @Test("messages of all lengths arrive whole and in their order, both ways")
@@ -92,8 +95,8 @@ struct LineTests {
       LineAddress(address.text, key: Array(repeating: 0, count: LineAddress.keyByteCount)))
     for (address, hello) in [
       (wrongKey, hello()), (address, hello(epoch: 2)), (address, hello("blog")),
-      (address, .welcome(epoch: 1)), (address, .ping),
-      (address, .hello(version: 2, namespace: "shop", client: [1], epoch: 1)),
+      (address, hello(token: [8])), (address, hello(version: 2)),
+      (address, .welcome(Epoch(number: 1, token: [7]))), (address, .ping),
     ] {
       let ear = Ear()
       let line = try #require(try caller.call(address, hello: hello, ear))

@@ -43,6 +43,7 @@ struct RequestTests {
   @Test("a row is sent as it is until it is known to be there, and goes to the next epoch whole")
   func rows() throws {
     let results = Results()
+    forwarding.begin(epoch: 3)
     for value in 1...3 { #expect(forwarding.add(try write(value), results.completion("\(value)"))) }
     let first = try #require(forwarding.nextRow())
     #expect(first.map(\.number) == [1, 2])
@@ -103,7 +104,7 @@ struct RequestTests {
         switch outcome {
         case .made(let lsn): results.completion(name)(.success(lsn))
         case .failed(let error): results.completion(name)(.failure(error))
-        case .answered: results.completion(name)(.success(nil))
+        case .answered, .stale: results.completion(name)(.success(nil))
         }
       }
     }
@@ -142,7 +143,62 @@ struct RequestTests {
     #expect(forwarding.nextRow()?.map(\.number) == [3, 4, 5])
     // All go to the next leader.
     forwarding.begin(epoch: 2)
-    #expect(forwarding.nextRow()?.map(\.number) == [1, 3, 4, 5])
+    let first = try #require(forwarding.nextRow())
+    #expect(first.map(\.number) == [1])
+    forwarding.sent(first, epoch: 2)
+    // The leader counts on from a row's first number.
+    #expect(forwarding.nextRow()?.map(\.number) == [3, 4, 5])
+  }
+
+  @Test("what a line that has ended took goes again, without holes, and one way before the other")
+  func lostLine() throws {
+    let results = Results()
+    var limits = Forwarding.Limits()
+    limits.wait = .zero
+    let forwarding = Forwarding(client: [1], limits: limits)
+    forwarding.setOpen(true)
+    forwarding.begin(epoch: 1)
+    for value in 1...3 { #expect(forwarding.add(try write(value), results.completion("\(value)"))) }
+    let row = try #require(forwarding.nextRow(by: .line))
+    #expect(row.map(\.number) == [1, 2, 3])
+    forwarding.sent(row, epoch: 1, by: .line)
+    #expect(forwarding.add(try write(4), results.completion("4")))
+    // The leader might see it before the others.
+    #expect(forwarding.nextRow(by: .table) == nil)
+    let origin = WriteOrigin(client: [1], number: 2)
+    forwarding.completion(of: origin) { .empty }?(.success(LogSequenceNumber(2)))
+    forwarding.lineLost()
+    // Those may be made.
+    forwarding.expire()
+    #expect(results.all == ["2 2", "4 refused"])
+    #expect(forwarding.add(try write(5), results.completion("5")))
+    let again = try #require(forwarding.nextRow(by: .table))
+    #expect(again.map(\.number) == [1])
+    #expect(forwarding.nextRow(by: .line) == nil)
+    #expect(forwarding.hasAttempt)
+    forwarding.sent(again, epoch: 1, by: .table)
+    #expect(!forwarding.hasAttempt)
+    #expect(forwarding.nextRow(by: .line) == nil)
+    #expect(forwarding.nextRow(by: .table)?.map(\.number) == [3])
+    // Nobody has it.
+    forwarding.notSent()
+    forwarding.completion(of: WriteOrigin(client: [1], number: 1)) { .empty }?(.success(nil))
+    #expect(forwarding.nextRow(by: .line)?.map(\.number) == [3])
+    forwarding.notSent()
+    forwarding.close("the end")
+    #expect(results.all.suffix(3) == ["1 nothing", "3 undecided", "5 refused"])
+  }
+
+  @Test("an epoch with the same number and another token is another one")
+  func token() throws {
+    let results = Results()
+    forwarding.begin(epoch: 1, token: [1])
+    #expect(forwarding.add(try write(1), results.completion("1")))
+    forwarding.sent(try #require(forwarding.nextRow()), epoch: 1)
+    forwarding.begin(epoch: 1, token: [1])
+    #expect(forwarding.nextRow() == nil)
+    forwarding.begin(epoch: 1, token: [2])
+    #expect(forwarding.nextRow()?.map(\.number) == [1])
   }
 
   @Test("what no leader admits is refused at once")

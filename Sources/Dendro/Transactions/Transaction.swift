@@ -1,5 +1,6 @@
 import DendroEngine
 import DendroTree
+import Dispatch
 import Synchronization
 
 /// One transaction that was started: its block, and what to call when it has ended.
@@ -125,6 +126,7 @@ final class Transaction: Sendable {
       // In order: after the completions of earlier writes.
       return engine.submit(Draft(.update(.root, []))) { _ in self.finish(.failed(failure)) }
     }
+    if let shared = engine.sharedLog, shared.passesOn { return run(over: shared, engine, job) }
     engine.transact(at: reference.location) { error in
       self.finish(.failed(DatabaseError(error)))
     } begun: {
@@ -137,6 +139,53 @@ final class Transaction: Sendable {
       case .failed(let error): TransactionDecision(nil) { _ in self.finish(.failed(error)) }
       }
     }
+  }
+
+  /// Runs the block on what this server shows, and has the one that leads write what it makes, if the same is there; otherwise
+  /// runs it again once this server shows more. Waits for that.
+  private func run(over shared: any SharedLog, _ engine: Engine, _ job: TransactionJob) {
+    job.begins()
+    for _ in 0..<Engine.transactionRunLimit {
+      let outcome: SharedRequestOutcome
+      let data: Node?
+      do {
+        let input = try engine.view(at: reference.location)
+        switch step(on: input, job) {
+        case .write(let draft):
+          let write = try EncodedWrite(validating: draft)
+          let result = PassedOnResult()
+          guard shared.forward(write, from: input, { result.set($0, $1) }) else {
+            // This server may have begun to lead.
+            if !shared.passesOn { return run(on: engine, job) }
+            return finish(.failed(DatabaseError(EngineError.unavailable("too many writes wait"))))
+          }
+          (outcome, data) = result.wait()
+        case .abort: return finish(.aborted(DataSnapshot(input, at: reference)))
+        case .ended: return
+        case .failed(let error): return finish(.failed(error))
+        }
+      } catch let error as EngineError {
+        return finish(.failed(DatabaseError(error)))
+      } catch let error as ValidationError {
+        return finish(.failed(DatabaseError(error)))
+      } catch {
+        return finish(.failed(error))
+      }
+      switch outcome {
+      case .stale: continue
+      case .made:
+        let node =
+          data.map { $0.node(at: reference.location) }
+          ?? ((try? engine.view(at: reference.location)) ?? .empty)
+        return finish(.committed(DataSnapshot(node, at: reference)))
+      case .answered:
+        return finish(
+          .failed(DatabaseError(EngineError.unavailable("the leader is of another version"))))
+      case .failed(let error): return finish(.failed(DatabaseError(error)))
+      }
+    }
+    let limit = Engine.transactionRunLimit
+    finish(.failed(DatabaseError(EngineError.overtaken(reference.location, runs: limit))))
   }
 
   private func run(on remote: any Remote, _ job: TransactionJob) {
@@ -212,5 +261,23 @@ final class Transaction: Sendable {
       }
     }
     return write
+  }
+}
+
+/// What has become of a result that was passed on.
+private final class PassedOnResult: Sendable {
+  private let outcome = Mutex<(SharedRequestOutcome, Node?)?>(nil)
+  private let isSet = DispatchSemaphore(value: 0)
+
+  func set(_ outcome: SharedRequestOutcome, _ data: Node?) {
+    self.outcome.withLock { $0 = (outcome, data) }
+    isSet.signal()
+  }
+
+  /// Waits for it.
+  func wait() -> (SharedRequestOutcome, Node?) {
+    isSet.wait()
+    guard let outcome = outcome.withLock({ $0 }) else { preconditionFailure("it was set") }
+    return outcome
   }
 }

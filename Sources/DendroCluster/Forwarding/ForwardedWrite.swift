@@ -31,6 +31,8 @@ struct ForwardedWrite: Sendable {
 
   enum Content: Sendable {
     case write(EncodedWrite)
+    /// What a transaction makes.
+    case result(EncodedWrite, of: TransactionInput)
     case request(SharedRequest)
   }
 
@@ -51,39 +53,50 @@ struct ForwardedWrite: Sendable {
 
 extension ForwardedWrite.Content {
   /// As a row of requests holds it: the change of the data, that of the second root, and what the handler has to know, each
-  /// after its length, a varint. One that is missing is empty.
+  /// after its length, a varint. One that is missing is empty. What a transaction makes has its input in place of the change
+  /// of the second root, and a byte for the handler.
   var bytes: [UInt8] {
     var writer = ByteWriter()
-    func append(_ bytes: [UInt8]) {
-      writer.varint(UInt64(bytes.count))
-      bytes.withUnsafeBytes { writer.bytes($0) }
-    }
     switch self {
     case .write(let write):
-      append(write.keptBytes)
-      append(write.system?.keptBytes ?? [])
-      append([])
+      writer.counted(write.keptBytes)
+      writer.counted(write.system?.keptBytes ?? [])
+      writer.counted([])
+    case .result(let write, let input):
+      writer.counted(write.keptBytes)
+      writer.counted(input.hash)
+      writer.counted([Self.resultMark])
     case .request(let request):
-      append(request.write.keptBytes)
-      append([])
-      append(request.context)
+      writer.counted(request.write.keptBytes)
+      writer.counted([])
+      writer.counted(request.context)
     }
     return Array(writer.bytes)
   }
 
+  private static let resultMark: UInt8 = 1
+
+  var path: Path {
+    switch self {
+    case .write(let write), .result(let write, _): write.path
+    case .request(let request): request.write.path
+    }
+  }
+
   /// - Returns: nil unless the bytes are one.
   init?(_ reader: inout ByteReader) {
-    func next() -> [UInt8]? {
-      guard let length = try? reader.varint(), length <= UInt64(reader.remaining) else {
-        return nil
-      }
-      return (try? reader.bytes(Int(length))).map { Array($0) }
-    }
-    guard let data = next(), let system = next(), let context = next(),
+    guard let data = try? reader.counted(), let system = try? reader.counted(),
+      let context = try? reader.counted(),
       let write = EncodedWrite(kept: data)
     else { return nil }
     guard context.isEmpty else {
-      guard system.isEmpty else { return nil }
+      if !system.isEmpty {
+        guard context == [Self.resultMark], system.count == TransactionInput.hashByteCount else {
+          return nil
+        }
+        self = .result(write, of: TransactionInput(hash: system))
+        return
+      }
       self = .request(SharedRequest(write, context: context))
       return
     }
@@ -124,6 +137,8 @@ enum ForwardedAnswer: Hashable, Sendable {
   case refused(String)
   /// The handler of requests says it.
   case answered([UInt8])
+  /// What a transaction was made from is not there any more.
+  case stale
 
   /// - Returns: nil if the write goes to the next leader.
   init?(_ error: EngineError) {
@@ -148,6 +163,7 @@ enum ForwardedAnswer: Hashable, Sendable {
     case .noData: (3, 0, 0, [])
     case .refused(let text): (4, 0, 0, Array(text.utf8))
     case .answered(let body): (5, 0, 0, body)
+    case .stale: (6, 0, 0, [])
     }
   }
 
@@ -158,6 +174,7 @@ enum ForwardedAnswer: Hashable, Sendable {
     case 2: self = .memoryLimit(bytes: first, limit: second)
     case 3: self = .noData
     case 5: self = .answered(body)
+    case 6: self = .stale
     default: self = .refused(String(decoding: body, as: UTF8.self))
     }
   }
@@ -169,13 +186,10 @@ enum ForwardedAnswer: Hashable, Sendable {
       .failed(.writeTooLarge(bytes: Int(bytes), limit: Int(limit)))
     case .memoryLimit(let bytes, let limit):
       .failed(.memoryLimit(bytes: Int(bytes), limit: Int(limit)))
-    case .noData:
-      switch content {
-      case .write(let write): .failed(.noData(write.path))
-      case .request(let request): .failed(.noData(request.write.path))
-      }
+    case .noData: .failed(.noData(content.path))
     case .refused(let text): .failed(.unavailable(text))
     case .answered(let body): .answered(body)
+    case .stale: .stale
     }
   }
 }

@@ -42,7 +42,7 @@ final class Forwarding: Sendable {
     var named: [WriteOrigin: [UInt64]] = [:]
     /// What the leader of this epoch has said that this server cannot show yet.
     var answers: [Answer] = []
-    var epoch: Int64 = 0
+    var epoch: Epoch?
     var byteCount = 0
     var lastNumber: UInt64 = 0
     /// The last of the writes that a row has, of which the answer is missing.
@@ -173,7 +173,8 @@ final class Forwarding: Sendable {
     return add(.write(write)) { outcome, _ in
       switch outcome {
       case .made(let lsn): completion(.success(lsn))
-      case .answered: completion(.failure(.unavailable("the leader does not understand it")))
+      case .answered, .stale:
+        completion(.failure(.unavailable("the leader does not understand it")))
       case .failed(let error): completion(.failure(error))
       }
     }
@@ -198,7 +199,7 @@ final class Forwarding: Sendable {
   /// Notes what the leader of an epoch has said.
   func note(_ answers: [Answer], epoch: Int64) {
     state.withLock { state in
-      guard state.epoch == epoch else { return }
+      guard state.epoch?.number == epoch else { return }
       state.answers += answers.filter { state.index(of: $0.number) != nil }
     }
   }
@@ -215,21 +216,22 @@ final class Forwarding: Sendable {
   }
 
   /// Has the writes of earlier epochs sent again: all of the log before this one was taken.
-  func begin(epoch: Int64) {
+  ///
+  /// - Parameter token: that of the epoch.
+  func begin(epoch: Int64, token: [UInt8] = []) {
+    let epoch = Epoch(number: epoch, token: token)
     state.withLock { state in
       if state.epoch == epoch { return }
       state.epoch = epoch
       // They may rest on writes that do not stand.
       state.answers = []
       state.rows = []
-      var isChanged = false
+      // What was left for earlier leaders the new one does not take.
+      state.attempt = nil
       for index in state.waiting.indices {
         state.waiting[index].wasOnLostLine = false
-        guard let sent = state.waiting[index].epoch, sent != epoch else { continue }
         state.waiting[index].epoch = nil
-        isChanged = true
       }
-      if isChanged { state.attempt = nil }
     }
   }
 
@@ -267,6 +269,8 @@ final class Forwarding: Sendable {
       var end = first
       var byteCount = 0
       while end < state.waiting.count, state.waiting[end].epoch == nil {
+        // The leader counts on from the first number.
+        if end > first, state.waiting[end].number != state.waiting[end - 1].number + 1 { break }
         if let attempt = state.attempt {
           if state.waiting[end].number > attempt { break }
         } else if end > first,
@@ -279,7 +283,7 @@ final class Forwarding: Sendable {
         end += 1
       }
       guard end > first else { return nil }
-      state.attempt = state.waiting[end - 1].number
+      state.attempt = max(state.attempt ?? 0, state.waiting[end - 1].number)
       return state.waiting[first..<end]
     }
   }
@@ -296,7 +300,7 @@ final class Forwarding: Sendable {
   func sent(_ row: ArraySlice<ForwardedWrite>, epoch: Int64, by way: Way = .table) {
     let numbers = Set(row.map(\.number))
     state.withLock { state in
-      state.attempt = nil
+      if let last = row.last, last.number >= state.attempt ?? 0 { state.attempt = nil }
       if let first = row.first, let last = row.last {
         state.rows.append(State.Row(numbers: first.number...last.number, way: way))
       }
@@ -305,6 +309,12 @@ final class Forwarding: Sendable {
       }
     }
   }
+
+  /// Notes that the line has not taken the row that comes next: no leader has it.
+  func notSent() { state.withLock { $0.attempt = nil } }
+
+  /// Whether a row was left in the table of which it is not known that PostgreSQL has it.
+  var hasAttempt: Bool { state.withLock { $0.attempt != nil } }
 
   /// Refuses what has waited too long for a leader.
   func expire() {

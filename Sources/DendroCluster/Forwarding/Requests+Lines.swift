@@ -18,18 +18,20 @@ struct FollowerLine {
 }
 
 extension Requests: LineLeader {
-  func welcome(_ line: Line, client: [UInt8], epoch: Int64) -> Bool {
+  func welcome(_ line: Line, client: [UInt8], epoch: Epoch) -> Bool {
     guard epoch == self.epoch, client.count <= WriteOrigin.clientByteCountMax else { return false }
-    line.hand(to: self)
     let (isTaken, old) = state.withLock { state -> (Bool, Line?) in
       if state.isEnded { return (false, nil) }
       let old = state.removeLine(of: client)
       // Batches come behind it.
-      line.send(.welcome(epoch: epoch))
+      line.send(.welcome(epoch))
       state.lines[client] = FollowerLine(line: line)
+      state.lastTime = .now
       return (true, old)
     }
+    if isTaken { line.hand(to: self) }
     old?.close()
+    changed()
     return isTaken
   }
 

@@ -9,7 +9,7 @@ import Synchronization
 /// The node's thread reads rows and begins them; what they hold is admitted to the engine on other threads, which may wait,
 /// for each server one row after the other.
 final class Requests: Sendable {
-  let epoch: Int64
+  let epoch: Epoch
   private let engine: Engine
   /// What makes what clients ask for; and whether there ever was one.
   private let handler: @Sendable () -> ((any SharedRequestHandler)?, wasThere: Bool)
@@ -31,10 +31,11 @@ final class Requests: Sendable {
     /// Rows of which the engine has got all.
     var done: [Request] = []
     var answers: [Answer] = []
-    /// Those of servers that follow, by their openings.
+    /// The lines of servers that follow, by their openings.
     var lines: [[UInt8]: FollowerLine] = [:]
-    /// When there were some rows, and how many other servers there are.
+    /// When there were some rows, or a server that may have left some has opened its line.
     var lastTime: ContinuousClock.Instant?
+    /// How many other servers there are.
     var followerCount = 1
     /// Nothing more is given to the engine.
     var isEnded = false
@@ -63,7 +64,7 @@ final class Requests: Sendable {
   }
 
   init(
-    epoch: Int64, _ engine: Engine,
+    _ epoch: Epoch, _ engine: Engine,
     handler: @escaping @Sendable () -> ((any SharedRequestHandler)?, wasThere: Bool),
     changed: @escaping @Sendable () -> Void
   ) {
@@ -80,8 +81,8 @@ final class Requests: Sendable {
     let (needsTable, lastTime) = state.withLock { state in
       (state.followerCount > state.lines.count, state.lastTime)
     }
-    guard needsTable else { return longest }
     let isBusy = lastTime.map { .now - $0 < .seconds(1) } ?? false
+    guard needsTable || isBusy else { return longest }
     return min(longest, isBusy ? .milliseconds(2) : .milliseconds(20))
   }
 
@@ -90,19 +91,19 @@ final class Requests: Sendable {
   /// - Parameter isDue: whether the thread has something else to do, for which this ends early.
   func step(_ session: ClusterSession, isDue: () -> Bool) throws(ClusterError) {
     while !isDue(), let row = state.withLock({ $0.done.first }) {
-      try session.removeRequest(row, epoch: epoch)
+      try session.removeRequest(row, epoch: epoch.number)
       state.withLock { _ = $0.done.removeFirst() }
     }
     while !isDue() {
       let answers = state.withLock { $0.answers.prefix(Self.answerCountMax) }
       if answers.isEmpty { break }
-      try session.answer(answers, epoch: epoch)
+      try session.answer(answers, epoch: epoch.number)
       state.withLock { $0.answers.removeFirst(answers.count) }
     }
     // Those whose answers are not fetched bring no more.
     guard state.withLock({ $0.followerCount > 0 && $0.answers.count < Self.waitingAnswerCountMax })
     else { return }
-    let rows = try session.requests(epoch: epoch)
+    let rows = try session.requests(epoch: epoch.number)
     if !rows.isEmpty { state.withLock { $0.lastTime = .now } }
     var byteCount = 0
     for row in rows where byteCount < Self.byteCountMax && !isDue() {
@@ -114,18 +115,24 @@ final class Requests: Sendable {
       guard begins else { continue }
       let body: [UInt8]?
       do throws(ClusterError) {
-        body = try session.body(of: row, epoch: epoch)
+        body = try session.body(of: row, epoch: epoch.number)
       } catch {
-        state.withLock { _ = $0.inHand.remove(row.client) }
+        release(row.client)
         throw error
       }
       guard let body else {
-        state.withLock { _ = $0.inHand.remove(row.client) }
+        release(row.client)
         continue
       }
       byteCount += body.count
       queue.async(group: group) { [self] in work(row, body) }
     }
+  }
+
+  /// Lets the next one of a server be made.
+  private func release(_ client: [UInt8]) {
+    state.withLock { _ = $0.inHand.remove(client) }
+    begin { [self] in takeUpLine(of: client) }
   }
 
   /// Of one statement.
@@ -156,8 +163,13 @@ final class Requests: Sendable {
             write.end(.failed(.unavailable("this server leads no more")), nil)
           } else if let (write, completion) = write.asWrite {
             engine.submit(write, completion: completion)
-          } else if case .request(let request) = write.content {
-            make(request, write.origin) { write.end($0, $1) }
+          } else {
+            switch write.content {
+            case .write: break
+            case .result(let result, let input):
+              make(result, of: input, write.origin) { write.end($0, nil) }
+            case .request(let request): make(request, write.origin) { write.end($0, $1) }
+            }
           }
         }
         own = more()
@@ -173,6 +185,21 @@ final class Requests: Sendable {
       return completion(.failed(.unavailable(Self.takesNone)), nil)
     }
     handler.make(request, origin: origin, completion: completion)
+  }
+
+  /// Makes what a transaction makes, if its input is still there.
+  private func make(
+    _ result: EncodedWrite, of input: TransactionInput, _ origin: WriteOrigin,
+    _ completion: @escaping @Sendable (SharedRequestOutcome) -> Void
+  ) {
+    let judge = TransactionInputJudge(input, at: result.path)
+    engine.submit(EncodedWrite(result, system: nil, origin: origin), judge: judge) { result in
+      switch result {
+      case .success(let lsn): completion(.made(lsn))
+      case .failure(.denied): completion(.stale)
+      case .failure(let error): completion(.failed(error))
+      }
+    }
   }
 
   // MARK: Rows
@@ -229,6 +256,7 @@ final class Requests: Sendable {
       switch outcome {
       case .made(.some): break
       case .made(nil): add(client, number, .nothing)
+      case .stale: add(client, number, .stale)
       case .answered(let body): add(client, number, .answered(body))
       case .failed(let error):
         if let answer = ForwardedAnswer(error) {
@@ -246,6 +274,8 @@ final class Requests: Sendable {
         case .failure(let error): completion(.failed(error), nil)
         }
       }
+    case .result(let result, let input):
+      make(result, of: input, origin) { completion($0, nil) }
     case .request(let request):
       let (handler, wasThere) = handler()
       guard handler != nil else {

@@ -1,6 +1,15 @@
 extension ClusterSession {
-  /// Says where other servers open lines to this one. What servers that are gone have said is removed.
+  /// Says where other servers open lines to this one, if there is a table for that. What servers that are gone have said is
+  /// removed.
   func offer(_ address: LineAddress) throws(ClusterError) {
+    do throws(ClusterError) {
+      try writeOffer(address)
+    } catch {
+      guard error.isMissingTable else { throw error }
+    }
+  }
+
+  private func writeOffer(_ address: LineAddress) throws(ClusterError) {
     _ = try execute(
       """
       DELETE FROM dendro.line WHERE namespace = $1 AND opening <> $2
@@ -20,6 +29,15 @@ extension ClusterSession {
 
   /// Where the leader of an epoch takes lines; nil if it takes none.
   func leaderLine(epoch: Int64) throws(ClusterError) -> LineAddress? {
+    do throws(ClusterError) {
+      return try findLeaderLine(epoch: epoch)
+    } catch {
+      guard error.isMissingTable else { throw error }
+      return nil
+    }
+  }
+
+  private func findLeaderLine(epoch: Int64) throws(ClusterError) -> LineAddress? {
     let rows = try execute(
       """
       SELECT l.address, l.key FROM dendro.head h JOIN dendro.server s ON s.id = h.leader
@@ -32,5 +50,11 @@ extension ClusterSession {
     } catch {
       throw .postgres(error)
     }
+  }
+}
+
+extension ClusterError {
+  fileprivate var isMissingTable: Bool {
+    if case .postgres(let error) = self { error.isMissingTable } else { false }
   }
 }

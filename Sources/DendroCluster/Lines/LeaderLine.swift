@@ -1,7 +1,7 @@
 import DendroEngine
 import DendroStorage
 import DendroTree
-import Dispatch
+import Foundation
 import Synchronization
 
 /// The line of a server that follows to the one that leads.
@@ -22,7 +22,7 @@ final class LeaderLine: Sendable {
 
   private struct State {
     /// Of the leader of this epoch.
-    var epoch: Int64?
+    var epoch: Epoch?
     var line: Line?
     var isWelcome = false
     /// Whether a line is being opened.
@@ -31,12 +31,21 @@ final class LeaderLine: Sendable {
     var nextCall = ContinuousClock.now
     var batches: [LoggedBatch] = []
     var batchByteCount = 0
-    /// Whether batches are missing that have come.
+    /// Whether PostgreSQL has batches that are not among these.
     var hasGap = false
     var answers: [Forwarding.Answer] = []
     var answerCount: UInt64 = 0
     /// Whether a line has ended since that was asked for.
     var wasLost = false
+    /// Why there is no line, if that was not asked for yet; of each epoch once.
+    var failure: String?
+    var hasFailed = false
+
+    mutating func noteFailure(_ text: String?) {
+      guard let text, !hasFailed else { return }
+      hasFailed = true
+      failure = text
+    }
 
     mutating func drop() {
       line = nil
@@ -50,6 +59,8 @@ final class LeaderLine: Sendable {
     }
   }
 
+  private static let isRefused = "the line has ended before the leader has welcomed this server"
+
   init(_ lines: ServerLines, _ settings: ClusterSettings, changed: @escaping @Sendable () -> Void) {
     self.lines = lines
     self.settings = settings
@@ -58,29 +69,35 @@ final class LeaderLine: Sendable {
 
   // MARK: The node's thread
 
-  /// Whether the leader of an epoch sends its batches.
-  func isOpen(epoch: Int64) -> Bool { state.withLock { $0.isWelcome && $0.epoch == epoch } }
+  /// Whether a leader sends its batches.
+  var isOpen: Bool { state.withLock { $0.isWelcome } }
 
-  /// Whether a line is to be opened now.
+  /// Whether the leader of an epoch sends its batches.
+  func isOpen(_ epoch: Epoch) -> Bool { state.withLock { $0.isWelcome && $0.epoch == epoch } }
+
+  /// Leaves the leaders of other epochs.
   ///
   /// - Parameter epoch: of the leader that there is.
-  func isDue(epoch: Int64) -> Bool {
+  /// - Returns: whether a line is to be opened now.
+  func wantsCall(_ epoch: Epoch) -> Bool {
     let old = state.withLock { state -> Line? in
       if state.epoch == epoch { return nil }
       defer { state.drop() }
       state.epoch = epoch
       state.pause = Self.pauses.0
       state.nextCall = .now
+      state.failure = nil
+      state.hasFailed = false
       return state.line
     }
     old?.close()
     return state.withLock { $0.line == nil && !$0.isCalling && $0.nextCall <= .now }
   }
 
-  /// Opens a line, on another thread. To be called if one is due.
+  /// Opens a line, on another thread. To be called if one is wanted.
   ///
   /// - Parameter address: of the leader; nil if it takes none.
-  func call(_ address: LineAddress?, epoch: Int64) {
+  func call(_ address: LineAddress?, _ epoch: Epoch) {
     state.withLock { state in
       state.isCalling = address != nil
       state.nextCall = .now + state.pause
@@ -90,20 +107,37 @@ final class LeaderLine: Sendable {
     let hello = LineMessage.hello(
       version: LineMessage.version, namespace: settings.namespace, client: settings.client,
       epoch: epoch)
-    DispatchQueue.global().async { [weak self, lines] in
+    let thread = Thread { [weak self, lines] in
       guard let self else { return }
-      // Without one there is the way through PostgreSQL.
-      let line = try? lines.call(address, hello: hello, self)
+      var line: Line?
+      var failure: String?
+      do throws(LineSocket.Failure) {
+        line = try lines.call(address, hello: hello, self)
+      } catch {
+        failure = "\(error)"
+      }
       let isWanted = state.withLock { state in
         state.isCalling = false
+        guard state.epoch == epoch else { return false }
+        state.noteFailure(failure)
         // The answer to its hello may have come already.
-        guard let line, state.epoch == epoch, state.line.map({ $0 === line }) ?? true,
-          !line.hasEnded
-        else { return false }
+        guard let line, state.line.map({ $0 === line }) ?? true, !line.hasEnded else {
+          return false
+        }
         state.line = line
         return true
       }
       if !isWanted { line?.close() }
+    }
+    thread.name = "dendro-call"
+    thread.start()
+  }
+
+  /// Why there is no line to the leader, once for each epoch.
+  func takeFailure() -> String? {
+    state.withLock { state in
+      defer { state.failure = nil }
+      return state.failure
     }
   }
 
@@ -121,6 +155,8 @@ final class LeaderLine: Sendable {
 
   /// What has come.
   struct News {
+    /// In which the leader has said it.
+    var epoch: Epoch?
     var batches: [LoggedBatch] = []
     var answers: [Forwarding.Answer] = []
     /// Whether PostgreSQL has batches that have not come.
@@ -139,7 +175,7 @@ final class LeaderLine: Sendable {
         state.wasLost = false
       }
       let news = News(
-        batches: state.batches, answers: state.answers, hasGap: state.hasGap,
+        epoch: state.epoch, batches: state.batches, answers: state.answers, hasGap: state.hasGap,
         wasLost: state.wasLost)
       return (news, state.answerCount, state.line)
     }
@@ -151,7 +187,7 @@ final class LeaderLine: Sendable {
   ///
   /// - Returns: false if there is no line to it, or if one has ended since the news were taken: what was sent over that comes
   ///   first.
-  func send(_ row: ArraySlice<ForwardedWrite>, epoch: Int64) -> Bool {
+  func send(_ row: ArraySlice<ForwardedWrite>, _ epoch: Epoch) -> Bool {
     guard let first = row.first,
       let line = state.withLock({ state in
         state.isWelcome && state.epoch == epoch && !state.wasLost ? state.line : nil
@@ -199,6 +235,7 @@ extension LeaderLine: Line.Handler {
 
   func lineEnded(_ line: Line) {
     state.withLock { state in
+      if !state.isWelcome { state.noteFailure(Self.isRefused) }
       if state.line === line { state.drop() }
     }
     changed()

@@ -161,7 +161,6 @@ final class Line: LineLoop.Member, @unchecked Sendable {
       }
       incoming.removeLast(Self.partByteCount - max(0, count))
       guard count > 0 else {
-        if count == dendro_tls_wants_write { wantsToWrite = true }
         return count == dendro_tls_wants_read || count == dendro_tls_wants_write
       }
       guard proves() else { return false }

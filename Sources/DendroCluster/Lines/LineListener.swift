@@ -13,7 +13,12 @@ final class LineListener: LineLoop.Member {
   func serve(isReady: Bool) -> Int16? {
     let take = taken.withLock { $0 }
     var count = 0
-    while isReady, count < 64, let socket = LineSocket.accept(descriptor) {
+    while isReady, count < 64 {
+      guard let socket = LineSocket.accept(descriptor) else {
+        // Without a descriptor or memory for it, it waits for the next turn of the loop, which comes within a second.
+        if errno != EAGAIN { return 0 }
+        break
+      }
       take(socket)
       count += 1
     }

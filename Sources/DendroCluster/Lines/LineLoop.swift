@@ -4,7 +4,7 @@ import Synchronization
 
 /// The thread that serves all lines of a process.
 final class LineLoop: Sendable {
-  /// What the thread serves. All is called on that thread.
+  /// What the thread serves. All is called on that thread, or after its end.
   protocol Member: AnyObject, Sendable {
     var descriptor: Int32 { get }
     /// Does what can be done without waiting.

@@ -7,9 +7,9 @@ import DendroStorage
 /// varints; bytes and text stand behind their count.
 enum LineMessage: Sendable {
   /// The follower says which epoch's leader it wants to hear.
-  case hello(version: UInt64, namespace: String, client: [UInt8], epoch: Int64)
+  case hello(version: UInt64, namespace: String, client: [UInt8], epoch: Epoch)
   /// The leader of that epoch says that it is that: batches follow.
-  case welcome(epoch: Int64)
+  case welcome(Epoch)
   /// A batch that PostgreSQL has.
   case batch(LoggedBatch)
   /// Writes that the follower passes on: a row of requests.
@@ -50,10 +50,10 @@ enum LineMessage: Sendable {
       writer.varint(version)
       writer.counted(Array(namespace.utf8))
       writer.counted(client)
-      writer.signedVarint(epoch)
+      writer.epoch(epoch)
     case .welcome(let epoch):
       begin(.welcome)
-      writer.signedVarint(epoch)
+      writer.epoch(epoch)
     case .batch(let batch):
       begin(.batch)
       writer.varint(batch.firstLSN.rawValue)
@@ -103,8 +103,8 @@ enum LineMessage: Sendable {
       let namespace = String(decoding: try reader.counted(), as: UTF8.self)
       return .hello(
         version: version, namespace: namespace, client: try reader.counted(),
-        epoch: try reader.signedVarint())
-    case .welcome: return .welcome(epoch: try reader.signedVarint())
+        epoch: try reader.epoch())
+    case .welcome: return .welcome(try reader.epoch())
     case .batch:
       let first = LogSequenceNumber(try reader.varint())
       let last = LogSequenceNumber(try reader.varint())
@@ -140,14 +140,26 @@ enum LineMessage: Sendable {
 }
 
 extension ByteWriter {
-  fileprivate mutating func counted(_ bytes: [UInt8]) {
+  fileprivate mutating func epoch(_ epoch: Epoch) {
+    signedVarint(epoch.number)
+    counted(epoch.token)
+  }
+
+  /// Bytes behind their count.
+  mutating func counted(_ bytes: [UInt8]) {
     varint(UInt64(bytes.count))
     bytes.withUnsafeBytes { self.bytes($0) }
   }
 }
 
 extension ByteReader {
-  fileprivate mutating func counted() throws(ByteError) -> [UInt8] {
+  fileprivate mutating func epoch() throws(ByteError) -> Epoch {
+    let number = try signedVarint()
+    return Epoch(number: number, token: try counted())
+  }
+
+  /// Bytes that stand behind their count.
+  mutating func counted() throws(ByteError) -> [UInt8] {
     let count = try varint()
     guard count <= UInt64(remaining) else { throw .truncated(offset: offset) }
     return Array(try bytes(Int(count)))

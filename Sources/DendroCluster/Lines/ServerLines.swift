@@ -151,5 +151,5 @@ protocol LineLeader: AnyObject, Sendable {
   ///   - client: names the server's opening.
   ///   - epoch: whose leader it wants to hear.
   /// - Returns: false if this server does not lead in that epoch.
-  func welcome(_ line: Line, client: [UInt8], epoch: Int64) -> Bool
+  func welcome(_ line: Line, client: [UInt8], epoch: Epoch) -> Bool
 }

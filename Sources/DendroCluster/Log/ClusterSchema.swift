@@ -65,7 +65,10 @@ enum ClusterSchema {
   private static func findOrMake(
     _ connection: PostgresConnection, _ newID: [UInt8], _ timeout: Duration
   ) throws(PostgresError) -> (id: [UInt8], version: Int64)? {
-    if let found = try find(connection, timeout) { return found }
+    if let found = try find(connection, timeout) {
+      try addTables(connection, timeout)
+      return found
+    }
     try connection.executeScript(creation, timeout: timeout)
     _ = try connection.execute(
       "INSERT INTO dendro.cluster (one, id, version) VALUES (1, $1, $2) ON CONFLICT DO NOTHING",
@@ -80,14 +83,28 @@ enum ClusterSchema {
       let rows = try connection.execute(
         "SELECT id, version FROM dendro.cluster WHERE one = 1", timeout: timeout)
       guard rows.count > 0 else { return nil }
-      // Schemas of earlier servers of this version have no such table.
-      _ = try connection.execute("SELECT opening FROM dendro.line WHERE 1 = 0", timeout: timeout)
       return (try rows.bytes(0, 0), try rows.integer(0, 1))
     } catch {
       // No such table, or no such schema.
       if case .refused("42P01", _) = error { return nil }
       if case .refused("3F000", _) = error { return nil }
       throw error
+    }
+  }
+
+  /// Makes the tables that servers of earlier releases have not made, if this server may. It does without them.
+  private static func addTables(
+    _ connection: PostgresConnection, _ timeout: Duration
+  ) throws(PostgresError) {
+    do throws(PostgresError) {
+      _ = try connection.execute("SELECT opening FROM dendro.line WHERE 1 = 0", timeout: timeout)
+    } catch {
+      guard error.isMissingTable else { throw error }
+      do throws(PostgresError) {
+        try connection.executeScript(creation, timeout: timeout)
+      } catch {
+        guard case .refused = error else { throw error }
+      }
     }
   }
 
@@ -99,5 +116,12 @@ enum ClusterSchema {
       throw .postgres(.malformed("the table dendro.cluster has an id of \(found.id.count) bytes"))
     }
     return id
+  }
+}
+
+extension PostgresError {
+  /// Whether a table is not there, or not for this server.
+  var isMissingTable: Bool {
+    if case .refused(let state, _) = self { ["42P01", "42501"].contains(state) } else { false }
   }
 }

@@ -26,8 +26,10 @@ struct ClusterLoop {
   /// The leader from which this server takes over.
   private var previous: Peers.Row?
   private var lookPause: Duration
-  /// When PostgreSQL was looked at last.
-  private var lastLook: ContinuousClock.Instant?
+  /// When PostgreSQL was looked at last, and the epoch then; nil if that has failed.
+  private var lastLook: (time: ContinuousClock.Instant, epoch: Epoch)?
+  /// Whether PostgreSQL was looked at in this turn, or only the line.
+  private var hasLooked = false
   /// Of the rows that were taken.
   private var takenByteCount: Int64 = 0
 
@@ -53,19 +55,22 @@ struct ClusterLoop {
         break
       }
       let seen = node.signalCount
+      hasLooked = false
       do throws(ClusterError) {
         let session = try usableSession()
         let pause = isLeading ? try lead(session) : try follow(session)
         node.considerCheckpoint(
           logged: takenByteCount + node.leadership.figures.appendByteCount,
           at: isLeading ? node.leadership.position : position.known)
-        succeeded()
+        if isLeading || hasLooked { succeeded() }
         node.sleep(pause, behind: seen)
       } catch {
         if isFatal(error) { return stop(error) }
         failed(error)
       }
     }
+    // The engine may have been closed before this thread has seen that it is being closed.
+    node.forwarding.close("the database is closed")
     leave(node.leadership.epoch)
   }
 
@@ -108,6 +113,7 @@ struct ClusterLoop {
     node.update { $0.trouble = "\(error)" }
     // What a leader's counter does meanwhile is not seen.
     watched = nil
+    lastLook = nil
     pauseLeadingIfDue("\(error)", since: lastSuccess)
     node.forwarding.expire()
     node.forwarding.giveUp()
@@ -139,7 +145,7 @@ struct ClusterLoop {
       try beat(session, position?.lsn)
       let servers = try session.servers()
       node.note(servers.values.map(\.row))
-      requests?.setFollowerCount(servers.count - 1)
+      requests?.setFollowerCount(node.liveCount - 1)
       if let position { node.update { $0.sharedLSN = position.lsn } }
       let head = try session.head()
       if head.epoch != epoch {
@@ -226,7 +232,7 @@ struct ClusterLoop {
   private mutating func follow(_ session: ClusterSession) throws(ClusterError) -> Duration {
     if let failure = try node.withEngine({ $0.copyFailure }) { throw .engine(failure) }
     if let pause = try followLine() { return pause }
-    lastLook = .now
+    hasLooked = true
     var head = try session.head()
     if head.position.lsn < position.lsn {
       // An old primary has less as well. It commits nothing without its standby.
@@ -235,6 +241,7 @@ struct ClusterLoop {
     }
     let isNew = head.position.lsn > position.lsn
     try take(session, upTo: head.position)
+    lastLook = (.now, head.epoch)
     if isBeatDue { try beat(session, position.lsn) }
     let leader = head.leader == .none ? nil : head.leader
     let isOpening = node.currentStatus.role == .opening
@@ -282,27 +289,29 @@ struct ClusterLoop {
     guard forwarding.hasWaiting else { return }
     // The log up to this head was taken.
     let epoch = head.epoch.number
-    forwarding.begin(epoch: epoch)
+    forwarding.begin(epoch: epoch, token: head.epoch.token)
     if head.leader == .none || head.leader == settings.serverID { return forwarding.expire() }
     let answers = try session.answers(to: forwarding.client, epoch: epoch)
     forwarding.note(answers, epoch: epoch)
     try session.forget(answers, to: forwarding.client, epoch: epoch)
     forwarding.endAnswered(upTo: position.lsn)
-    if let line = node.leaderLine, line.isOpen(epoch: epoch) { return send(over: line, epoch) }
+    let line = node.leaderLine.flatMap { $0.isOpen(head.epoch) ? $0 : nil }
     // The log is looked at between them.
     for _ in 0..<4 {
-      guard let row = forwarding.nextRow(by: .table) else { return }
+      // What may be in the table is left there again first.
+      if line != nil, !forwarding.hasAttempt { break }
+      guard let row = forwarding.nextRow(by: .table) else { break }
       try session.request(row, of: forwarding.client, epoch: epoch)
       forwarding.sent(row, epoch: epoch, by: .table)
     }
+    if let line { send(over: line, head.epoch) }
   }
 
-  private func send(over line: LeaderLine, _ epoch: Int64) {
+  private func send(over line: LeaderLine, _ epoch: Epoch) {
     let forwarding = node.forwarding
     while let row = forwarding.nextRow(by: .line) {
-      // What it does not take goes by the table.
-      guard line.send(row, epoch: epoch) else { return }
-      forwarding.sent(row, epoch: epoch, by: .line)
+      guard line.send(row, epoch) else { return forwarding.notSent() }
+      forwarding.sent(row, epoch: epoch.number, by: .line)
     }
   }
 
@@ -316,20 +325,19 @@ struct ClusterLoop {
     let forwarding = node.forwarding
     let news = line.takeNews()
     if news.wasLost { forwarding.lineLost() }
-    let status = node.currentStatus
     let isWhole = try take(news.batches) && !news.hasGap
-    forwarding.note(news.answers, epoch: status.epoch)
+    if let epoch = news.epoch { forwarding.note(news.answers, epoch: epoch.number) }
     forwarding.endAnswered(upTo: position.lsn)
-    guard isWhole, status.role == .following, candidate == nil, line.isOpen(epoch: status.epoch),
-      let lastLook, !forwarding.hasRows(by: .table)
+    guard isWhole, node.currentStatus.role == .following, candidate == nil, let lastLook,
+      line.isOpen(lastLook.epoch), !forwarding.hasRows(by: .table)
     else { return nil }
-    let rest = settings.lineLookInterval - (.now - lastLook)
+    let rest = settings.lineLookInterval - (.now - lastLook.time)
     guard rest > .zero else { return nil }
     if forwarding.hasWaiting {
       forwarding.giveUp()
       // The log up to this epoch was taken when PostgreSQL was looked at.
-      forwarding.begin(epoch: status.epoch)
-      send(over: line, status.epoch)
+      forwarding.begin(epoch: lastLook.epoch.number, token: lastLook.epoch.token)
+      send(over: line, lastLook.epoch)
     }
     return rest
   }
@@ -361,10 +369,15 @@ struct ClusterLoop {
 
   /// Opens a line to the leader, if it takes one.
   private func openLine(_ session: ClusterSession, _ head: SharedHead) throws(ClusterError) {
-    guard let line = node.leaderLine, line.isDue(epoch: head.epoch.number),
-      head.leader != .none, head.leader != settings.serverID
+    guard let line = node.leaderLine, line.wantsCall(head.epoch), head.leader != .none,
+      head.leader != settings.serverID
     else { return }
-    line.call(try session.leaderLine(epoch: head.epoch.number), epoch: head.epoch.number)
+    if let failure = line.takeFailure() {
+      node.record(
+        LogEvent(
+          .warning, "there is no line to the leader: PostgreSQL is the way", ["error": failure]))
+    }
+    line.call(try session.leaderLine(epoch: head.epoch.number), head.epoch)
   }
 
   /// Whether the leader has stood still for so long that this server takes over.
@@ -390,7 +403,7 @@ struct ClusterLoop {
     node.leadership.begin(epoch, from: end)
     // All of the log before this epoch was taken: what waits and is not in it was not made.
     let requests = try node.withEngine {
-      node.requests(epoch: epoch.number, $0, gone: previous)
+      node.requests(epoch, $0, gone: previous)
     }
     var own: [ForwardedWrite] = []
     let begins = try node.withEngine { engine in
@@ -439,7 +452,9 @@ struct ClusterLoop {
       guard let first = batches.first, first.firstLSN <= position.lsn.next else {
         throw try missingLog(session)
       }
-      for batch in batches { try take(batch) }
+      // Those behind may be of an epoch of which the beginning was not seen.
+      guard first.end.lsn <= end.lsn else { throw otherLog(end.lsn) }
+      for batch in batches where batch.end.lsn <= end.lsn { try take(batch) }
       let lsn = position.lsn
       node.update { $0.takenLSN = lsn }
       // So that the log is not trimmed in front of a server that has much to read.

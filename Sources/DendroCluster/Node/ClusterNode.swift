@@ -160,9 +160,9 @@ final class ClusterNode: SharedLog {
   /// What makes requests of other servers while this one leads.
   ///
   /// - Parameter gone: the server that led before and stood still; nil if it has left.
-  func requests(epoch: Int64, _ engine: Engine, gone: Peers.Row?) -> Requests {
+  func requests(_ epoch: Epoch, _ engine: Engine, gone: Peers.Row?) -> Requests {
     peers.withLock { $0 = Peers(gone: gone) }
-    return Requests(epoch: epoch, engine) { [weak self] in
+    return Requests(epoch, engine) { [weak self] in
       self?.requestHandler.withLock { ($0.value, $0.wasThere) } ?? (nil, true)
     } changed: { [condition] in
       condition.signal()
@@ -188,12 +188,15 @@ final class ClusterNode: SharedLog {
   /// How many other servers have a line to this one while it leads; 1 if this one has a line to the leader.
   var lineCount: Int {
     requests?.lineCount
-      ?? (leaderLine?.isOpen(epoch: currentStatus.epoch) == true ? 1 : 0)
+      ?? (leaderLine?.isOpen == true ? 1 : 0)
   }
 
   func note(_ servers: [Peers.Row]) {
     peers.withLock { $0?.note(servers, interval: settings.beatInterval) }
   }
+
+  /// How many servers are there, with this one, as this one sees it while it leads.
+  var liveCount: Int { peers.withLock { $0?.liveCount(within: settings.takeoverDelay) ?? 1 } }
 
   /// How often the thread was to look at once.
   var signalCount: UInt64 { condition.signalCount }
@@ -218,6 +221,15 @@ final class ClusterNode: SharedLog {
 
   func forward(_ write: EncodedWrite, _ completion: @escaping Completion) -> Bool {
     guard forwarding.add(write, completion) else { return false }
+    condition.signal()
+    return true
+  }
+
+  func forward(
+    _ write: EncodedWrite, from input: Node, _ completion: @escaping SharedRequestCompletion
+  ) -> Bool {
+    let content = ForwardedWrite.Content.result(write, of: TransactionInput(input))
+    guard forwarding.add(content, completion) else { return false }
     condition.signal()
     return true
   }

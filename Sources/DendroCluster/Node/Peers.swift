@@ -46,4 +46,9 @@ struct Peers {
     }
     return server.moved.map { lastLook - $0 >= delay } ?? true
   }
+
+  /// How many were seen to move lately.
+  func liveCount(within delay: Duration) -> Int {
+    seen.values.count { server in server.moved.map { lastLook - $0 < delay } ?? false }
+  }
 }

@@ -23,6 +23,17 @@ package protocol SharedLog: AnyObject, Sendable {
   /// - Returns: false if it is not passed on; then `completion` is not called.
   func forward(_ write: EncodedWrite, _ completion: @escaping Completion) -> Bool
 
+  /// Passes on what a transaction makes, which is made only if what it was made from is still there.
+  ///
+  /// - Parameters:
+  ///   - write: a set or a removal.
+  ///   - input: what was at the write's path.
+  ///   - completion: called once, after what it says can be seen here.
+  /// - Returns: false if it is not passed on; then `completion` is not called.
+  func forward(
+    _ write: EncodedWrite, from input: Node, _ completion: @escaping SharedRequestCompletion
+  ) -> Bool
+
   /// What is called once a write that has come back in the log is shown; nil if none waits for it. It was passed on once.
   ///
   /// - Parameters:
@@ -76,6 +87,9 @@ extension SharedLog {
   package var passesOn: Bool { false }
   package var opening: String { "" }
   package func forward(_ write: EncodedWrite, _ completion: @escaping Completion) -> Bool { false }
+  package func forward(
+    _ write: EncodedWrite, from input: Node, _ completion: @escaping SharedRequestCompletion
+  ) -> Bool { false }
   package func completion(of origin: WriteOrigin, in data: () -> Node) -> Completion? { nil }
   package func pass(
     _ request: SharedRequest, origin: WriteOrigin?, _ completion: @escaping SharedRequestCompletion

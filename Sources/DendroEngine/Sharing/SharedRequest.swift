@@ -23,6 +23,8 @@ package struct SharedRequest: Sendable {
 package enum SharedRequestOutcome: Sendable {
   /// It was written, as this write; nil: it has changed nothing.
   case made(LogSequenceNumber?)
+  /// It was not written: what it was made from is not there any more.
+  case stale
   /// The handler has decided, and says what.
   case answered([UInt8])
   case failed(EngineError)

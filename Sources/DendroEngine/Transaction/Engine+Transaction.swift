@@ -30,6 +30,9 @@ package struct TransactionDecision {
 }
 
 extension Engine {
+  /// How often a transaction runs before it is given up.
+  package static let transactionRunLimit = TransactionRunner.runLimit
+
   /// Calls `decide` with the node at `path`, and admits its decision only if the node is still the same;
   /// otherwise calls it again with the new node.
   ///

@@ -59,6 +59,7 @@ extension Namespace {
   ) {
     switch outcome {
     case .made: completion(.made, data)
+    case .stale: completion(.stale, data)
     case .answered(let bytes): completion(PassedOnAnswer.outcome(bytes), data)
     case .failed(let error): completion(WriteOutcome(error, in: self), data)
     }

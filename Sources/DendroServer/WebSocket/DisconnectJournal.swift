@@ -292,7 +292,7 @@ final class DisconnectJournal: Sendable {
     let isPassed = engine.sharedLog?.pass(request, origin: nil) { [self] outcome, _ in
       switch outcome {
       case .failed(.unavailable), .failed(.undecided): noteUntold(id)
-      case .made, .answered, .failed: break
+      case .made, .stale, .answered, .failed: break
       }
     }
     if isPassed != true { noteUntold(id) }
