@@ -11,7 +11,7 @@ extension Workload {
     """
     A database over a PostgreSQL with one synchronous standby, both on this machine: durable sets of 64 tasks through the \
     leader, and of 64 WebSockets at servers, beside pgbench with 64 clients that do the same upserts; how far a follower is behind; and how long a new server \
-    takes. Needs PostgreSQL: `tools/install postgresql`.
+    takes; and a write to listeners at three servers. Needs PostgreSQL: `tools/install postgresql`.
     """,
     PostgresServer.isInstalled
       ? [
@@ -23,6 +23,9 @@ extension Workload {
             socketSets("at the leader"), socketSets("at a follower"), pgbench(64),
             socketSets("of a server alone"),
           ]),
+        Comparison(
+          "a write to 3,000 listeners at three servers", "deliveries",
+          [fanOut(listenerCount: 3_000)]),
         Comparison("a follower", "sets", [followed]),
         Comparison("a new server, 1 million leaves", "leaves", [newServer]),
       ] : [])
@@ -50,6 +53,17 @@ extension Workload {
   ) async throws -> Database {
     try await Database.open(
       at: turn.directory.path + "/" + name, replicatedBy: postgres.address, namespace: "bench")
+  }
+
+  /// As a server opens it, with lines to others.
+  private static func openServed(
+    _ name: String, _ postgres: PostgresServer, _ turn: Turn
+  ) throws -> Database {
+    try Database.open(
+      at: turn.directory.path + "/" + name, replicatedBy: postgres.address, namespace: "bench",
+      reachedAt: "",
+      lines: try ServerLines(listeningAt: "127.0.0.1", port: 0, advertisedHost: "127.0.0.1"),
+      options: DatabaseOptions())
   }
 
   private static func clusteredSets(_ callerCount: Int) -> Contestant {
@@ -87,23 +101,63 @@ extension Workload {
         defer { server.stop() }
         return try socketSets(sets, at: server)
       }
-      return try await withPostgres { postgres in
-        try FileManager.default.createDirectory(
-          at: turn.directory, withIntermediateDirectories: true)
-        let servers = try (1...3).map { number in
-          try ServeProcess(
-            at: turn.directory.appendingPathComponent("\(number)"), durability: nil,
-            cluster: postgres.address)
-        }
-        defer { for server in servers { server.stop() } }
-        func leads(_ server: ServeProcess) -> Bool {
-          (try? PlainRequest.send("GET", server.port, "/.leader").status) == 200
-        }
-        while !servers.contains(where: leads) { usleep(10_000) }
+      return try await withServers(turn) { servers in
         guard let server = servers.first(where: { leads($0) == (place == "at the leader") }) else {
           throw ServeError(description: "no server follows")
         }
         return try socketSets(sets, at: server)
+      }
+    }
+  }
+
+  private static func leads(_ server: ServeProcess) -> Bool {
+    (try? PlainRequest.send("GET", server.port, "/.leader").status) == 200
+  }
+
+  /// Three servers, of which one leads and the others have lines to it.
+  private static func withServers(
+    _ turn: Turn, _ body: ([ServeProcess]) throws -> Measurement
+  ) async throws -> Measurement {
+    try await withPostgres { postgres in
+      try FileManager.default.createDirectory(
+        at: turn.directory, withIntermediateDirectories: true)
+      let servers = try (1...3).map { number in
+        try ServeProcess(
+          at: turn.directory.appendingPathComponent("\(number)"), durability: nil,
+          cluster: postgres.address)
+      }
+      defer { for server in servers { server.stop() } }
+      while !servers.contains(where: leads) { usleep(10_000) }
+      func hasLine(_ server: ServeProcess) -> Bool {
+        let figures = (try? PlainRequest.send("GET", server.port, "/.metrics").body) ?? ""
+        return figures.contains(/\ndendro_cluster_lines{.*} [1-9]/)
+      }
+      while !servers.allSatisfy(hasLine) { usleep(10_000) }
+      return try body(servers)
+    }
+  }
+
+  /// Listeners at all servers, a third at each, and a client of the leader that sets what they listen to.
+  private static func fanOut(listenerCount: Int) -> Contestant {
+    Contestant("dendro serve, three servers") { turn in
+      let writeCount = turn.scaled(30)
+      return try await withServers(turn) { servers in
+        guard let leader = servers.first(where: leads) else {
+          throw ServeError(description: "no server leads")
+        }
+        let connections = try servers.flatMap {
+          try Workload.listeners(turn.scaled(listenerCount) / servers.count, $0)
+        }
+        let writer = try LoadConnection(port: leader.port)
+        return try Workload.deliver(
+          Audience(connections), connections.count, writeCount
+        ) { number in
+          _ = try writer.call(HTTPRequest.put("room", "\(1_000_000 + number)"))
+        } processor: {
+          servers.map(\.processorSeconds).reduce(0, +)
+        } byteCount: {
+          Workload.deliveryByteCount
+        }
       }
     }
   }
@@ -161,8 +215,9 @@ extension Workload {
   private static let followed = Contestant("dendro, a listener at a follower") { turn in
     let count = turn.scaled(2_000)
     return try await withPostgres { postgres in
-      let leader = try await open("1", postgres, turn)
-      let follower = try await open("2", postgres, turn)
+      let leader = try openServed("1", postgres, turn)
+      let follower = try openServed("2", postgres, turn)
+      while follower.clusterStatus?.lineCount == 0 { usleep(10_000) }
       let start = ContinuousClock.now
       func now() -> Int { Int((ContinuousClock.now - start) / .microseconds(1)) }
       let latencies = Mutex<[Double]>([])

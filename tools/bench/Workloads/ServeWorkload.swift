@@ -240,15 +240,17 @@ extension Workload {
             } processor: {
               server.processorSeconds
             } byteCount: {
-              2
-                + "{\"t\":\"d\",\"d\":{\"a\":\"d\",\"b\":{\"p\":\"room\",\"d\":1000000}}}".utf8
-                .count
+              deliveryByteCount
             }
           }
         },
         redisFanOut(listenerCount, writeCount),
       ])
   }
+
+  /// Of the message that says to a WebSocket what the room is.
+  static let deliveryByteCount =
+    2 + "{\"t\":\"d\",\"d\":{\"a\":\"d\",\"b\":{\"p\":\"room\",\"d\":1000000}}}".utf8.count
 
   static func listeners(_ count: Int, _ server: ServeProcess) throws -> [LoadConnection] {
     try (0..<count).map { _ in
@@ -260,7 +262,7 @@ extension Workload {
     }
   }
 
-  private static func deliver(
+  static func deliver(
     _ audience: Audience, _ listenerCount: Int, _ writeCount: Int,
     write: @escaping @Sendable (Int) throws -> Void, processor: () throws -> Double,
     byteCount: () -> Int
