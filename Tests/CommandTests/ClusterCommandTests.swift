@@ -22,7 +22,13 @@ struct ClusterCommandTests {
     (["serve", "d", "--advertise", "a:1"], "--advertise needs --cluster"),
     (["serve", "d", "--cluster", nowhere, "--advertise", "a b"], "--advertise takes HOST"),
     (["cluster", "status"], "ADDRESS is missing, and DENDRO_CLUSTER is not set"),
-    (["cluster", "drain", nowhere], "ACTION is status"),
+    (["cluster", "grow", nowhere], "ACTION is status, "),
+    (["cluster", "restore"], "DIRECTORY is missing"),
+    (["cluster", "accept-loss", ""], "DIRECTORY is empty"),
+    (["cluster", "restore", "d"], "ADDRESS is missing, and DENDRO_CLUSTER is not set"),
+    (["cluster", "restore", "d", nowhere, "more"], "one word too many: 'more'"),
+    (["cluster", "status", nowhere, "more"], "one word too many: 'more'"),
+    (["cluster", "status", nowhere, "--dry-run"], "'cluster status' has no option '--dry-run'"),
   ]
 
   @Test("misuse is an error, with exit code 64", arguments: misuses)

@@ -69,3 +69,17 @@ extension Database {
     try await reference(withPath: path).getData().value as? Int
   }
 }
+
+/// The output and status of `dendro`, run as a process of its own.
+func dendro(_ arguments: String...) throws -> (output: String, status: Int32) {
+  let process = Process()
+  process.executableURL = URL(fileURLWithPath: ServerProcess.executable)
+  process.arguments = arguments
+  let output = Pipe()
+  process.standardOutput = output
+  process.standardError = output
+  try process.run()
+  let data = output.fileHandleForReading.readDataToEndOfFile()
+  process.waitUntilExit()
+  return (String(decoding: data, as: UTF8.self), process.terminationStatus)
+}

@@ -431,7 +431,7 @@ struct ClusterLoop {
   }
 
   private mutating func stop(_ error: ClusterError) {
-    let reason = "\(error)"
+    let reason = "\(error.naming(writesOf: comparison))"
     let epoch = node.leadership.epoch
     node.publisher.stop()
     node.leadership.end()
@@ -442,6 +442,14 @@ struct ClusterLoop {
     node.forwarding.close(reason)
     leave(epoch)
     node.update { $0.role = .stopped(reason) }
+  }
+
+  /// Of this server's copy with PostgreSQL, if that answers.
+  private var comparison: CopyComparison? {
+    guard let session, session.isUsable else { return nil }
+    let last = isLeading ? node.leadership.position?.lsn : position.lsn
+    return CopyComparison(
+      directory: node.directory, copy: node.copy, last: last ?? .zero, session: session)
   }
 
   /// Waits until the engine has written what it had.

@@ -47,6 +47,17 @@ package final class ClusterReader {
     } ?? false
   }
 
+  /// Which cluster it is, and its namespaces; nil if there is none.
+  func identity() throws(DatabaseError) -> (id: ClusterID, namespaces: [String])? {
+    let found = try read { (connection, timeout) throws(PostgresError) in
+      let rows = try connection.execute(
+        "SELECT id FROM dendro.cluster WHERE one = 1", timeout: timeout)
+      return rows.count > 0 ? ClusterID(bytes: try rows.bytes(0, 0)) : nil
+    }
+    guard let id = found ?? nil else { return nil }
+    return (id, try namespaces())
+  }
+
   /// All of it, as of one moment; nil if there is no cluster.
   package func overview() throws(DatabaseError) -> ClusterOverview? {
     try read { (connection, timeout) throws(PostgresError) in
