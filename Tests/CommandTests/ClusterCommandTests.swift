@@ -27,6 +27,10 @@ struct ClusterCommandTests {
     (["cluster", "accept-loss", ""], "DIRECTORY is empty"),
     (["cluster", "restore", "d"], "ADDRESS is missing, and DENDRO_CLUSTER is not set"),
     (["cluster", "restore", "d", nowhere, "more"], "one word too many: 'more'"),
+    (["cluster", "verify"], "NAMESPACE is missing"), (["cluster", "drain"], "SERVER is missing"),
+    (["cluster", "move", "app"], "SERVER is missing"),
+    (["cluster", "drain", "a", "--dry-run", nowhere], "'cluster drain' has no option '--dry-run'"),
+    (["cluster", "move", "app", "a", "--end"], "'cluster move' has no option '--end'"),
     (["cluster", "status", nowhere, "more"], "one word too many: 'more'"),
     (["cluster", "status", nowhere, "--dry-run"], "'cluster status' has no option '--dry-run'"),
   ]

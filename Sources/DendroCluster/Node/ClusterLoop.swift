@@ -26,6 +26,9 @@ struct ClusterLoop {
   /// The leader from which this server takes over.
   private var previous: Peers.Row?
   private var lookPause: Duration
+  /// What operators ask for, as of the last beat.
+  private var orders = ClusterOrders()
+  private var succession = Succession()
   /// Of the rows that were taken.
   private var takenByteCount: Int64 = 0
 
@@ -137,6 +140,10 @@ struct ClusterLoop {
       let servers = try session.servers()
       node.note(servers.values.map(\.row))
       requests?.setHasFollowers(servers.count > 1)
+      if let position, isSucceeded(by: servers, at: position.lsn, epoch) {
+        try handOver(session, epoch)
+        return .zero
+      }
       if let position { node.update { $0.sharedLSN = position.lsn } }
       let head = try session.head()
       if head.epoch != epoch {
@@ -214,6 +221,50 @@ struct ClusterLoop {
   ) throws(ClusterError) {
     try session.beat(lsn: lsn)
     lastBeat = .now
+    orders = try session.orders()
+    if let lsn { try node.verify(orders.verification, session, at: lsn) }
+  }
+
+  // MARK: What operators ask for
+
+  /// Whether another server is to lead, and is there and in step.
+  private mutating func isSucceeded(
+    by servers: [ServerID: (row: Peers.Row, lsn: LogSequenceNumber?, address: String)],
+    at end: LogSequenceNumber, _ epoch: Epoch
+  ) -> Bool {
+    let servers = servers.map { id, server in
+      Succession.Server(
+        id: id, counter: server.row.counter, lsn: server.lsn, address: server.address)
+    }
+    succession.note(servers, end: end, interval: settings.beatInterval)
+    return succession.successor(
+      orders, epoch: epoch.number, of: settings.serverID, at: settings.ownAddress, among: servers)
+      != nil
+  }
+
+  /// Leaves the leading to another server, once what was admitted here is appended.
+  private mutating func handOver(_ session: ClusterSession, _ epoch: Epoch) throws(ClusterError) {
+    let reason = "another server is to lead"
+    // What is refused from here on waits for the next leader.
+    node.forwarding.setOpen(true)
+    try node.withEngine { $0.pauseLeading(reason) }
+    let deadline = ContinuousClock.now + settings.beatInterval / 2
+    while try node.withEngine({ $0.admittedLSN }) != node.leadership.position?.lsn, .now < deadline
+    {
+      node.sleep(.milliseconds(1), behind: node.signalCount)
+    }
+    try endLeading(reason)
+    try session.resign(epoch)
+  }
+
+  /// Whether this server begins to lead, since no other does.
+  private mutating func mayLead(
+    _ session: ClusterSession, behind epoch: Epoch
+  ) throws(ClusterError) -> Bool {
+    orders = try session.orders()
+    return succession.mayLead(
+      orders, behind: epoch, of: settings.serverID, at: settings.ownAddress,
+      delay: settings.takeoverDelay)
   }
 
   // MARK: Following
@@ -244,7 +295,7 @@ struct ClusterLoop {
       try beginLeading(session, head.epoch, end: head.position)
       return .zero
     }
-    if isLeaderGone(head) {
+    if isLeaderGone(head), try mayLead(session, behind: head.epoch) {
       let token = node.environment.randomness.bytes(Epoch.tokenByteCount)
       candidate = token
       previous = head.leader == .none ? nil : head.leaderRow
@@ -403,6 +454,7 @@ struct ClusterLoop {
       }
     }
     position = CopyPosition(batch.end)
+    node.keepRoots(at: batch.end.lsn)
     takenByteCount += Int64(batch.body.count) + ClusterSession.rowByteCount
     node.copy.note(batch.end)
   }

@@ -19,6 +19,7 @@ final class ClusterNode: SharedLog {
   /// Of the server; absolute.
   let directory: String
   let publisher: CheckpointPublisher
+  let verifier = Verifier()
   private let report: @Sendable (LogEvent) -> Void
   private let engine = Mutex(WeakEngine())
   private let status: Mutex<Status>
@@ -182,7 +183,9 @@ final class ClusterNode: SharedLog {
   func append(_ records: [SharedRecord]) throws(SharedLogFailure) {
     var wanted: HistoryState?
     if publisher.wantsState, let last = records.last { wanted = state(at: last.lastLSN) }
+    let kept = wantedRoots(at: records.last?.lastLSN)
     try leadership.append(records)
+    keepRoots(kept, at: records.last?.lastLSN)
     // Now it stands.
     if let wanted, let position = leadership.position { publisher.offer(wanted, at: position) }
   }

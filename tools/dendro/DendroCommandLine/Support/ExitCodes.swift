@@ -60,7 +60,7 @@ enum ExitCodes {
     "rules": "a case of the tests failed, or the request that is explained is denied",
     "serve": "another problem",
     "cluster":
-      "no servers share databases over this PostgreSQL, there is nothing to do, or it must not be done",
+      "no servers share databases over this PostgreSQL, it is not done, or the servers of 'verify' differ",
     "shell": "the last line of a script found nothing, or a problem",
     "demo": "a promise did not hold, or DIRECTORY exists already",
   ]

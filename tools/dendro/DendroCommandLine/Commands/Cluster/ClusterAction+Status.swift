@@ -53,6 +53,7 @@ extension ClusterOverview.Namespace {
         ("server", .string(server.name)), ("address", .text(server.address)),
         ("lsn", .unsigned(server.lsn)), ("lag", .unsigned(lag(of: server))),
         ("beats", .integer(server.counter)),
+        ("drained", .bool(server.isDrained)),
       ])
     }
     return .object([
@@ -71,8 +72,9 @@ extension ClusterOverview.Namespace {
       let lag = lag(of: server)
       let part = server.name == leader ? "leads" : "follows"
       let behind = lag == 0 ? "" : ", \(Format.count(lag, "write")) behind"
+      let drained = server.isDrained ? ", drained" : ""
       try terminal.report(
-        "  \((server.address ?? server.name).printable) \(part), write \(Format.count(server.lsn))\(behind)",
+        "  \((server.address ?? server.name).printable) \(part), write \(Format.count(server.lsn))\(behind)\(drained)",
         hanging: 4)
     }
   }

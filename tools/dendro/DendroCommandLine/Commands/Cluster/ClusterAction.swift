@@ -11,7 +11,9 @@ struct ClusterAction: Sendable {
   /// Gets the address of PostgreSQL.
   var run: @Sendable (Arguments, _ address: String) throws -> ExitCode
 
-  static let all: [ClusterAction] = [.status, .restore, .acceptLoss]
+  static let all: [ClusterAction] = [
+    .status, .restore, .acceptLoss, .verify, .drain, .move,
+  ]
 
   /// Checks the words, and does it.
   static func run(_ arguments: Arguments) throws -> ExitCode {

@@ -1,6 +1,6 @@
 extension Command {
   static let cluster = Command(
-    name: "cluster", summary: "show and mend what servers share over PostgreSQL",
+    name: "cluster", summary: "show, mend and steer servers that share databases over PostgreSQL",
     discussion: """
       Each ACTION asks the PostgreSQL at ADDRESS over which 'dendro serve --cluster ADDRESS' has servers share
       databases.
@@ -18,19 +18,34 @@ extension Command {
       accept-loss DIRECTORY ADDRESS gives these writes up: it moves the data of DIRECTORY aside, and a server that
       is started on DIRECTORY reads all from PostgreSQL. It says where the writes are now.
 
+      verify NAMESPACE ADDRESS has all servers of a namespace that are there hash what they have behind one write, also
+      while they take writes, and compares: their data as 'dendro hash' does, and what they keep beside the data.
+      A server answers within about three seconds, and the time that hashing takes.
+
+      drain SERVER ADDRESS has the server at that address leave the leading of all its namespaces to others, and lead no
+      more until 'drain --end SERVER', unless it is the only one there; also after a restart. It still takes
+      clients. move NAMESPACE SERVER ADDRESS has one server lead a namespace. SERVER is an address as status shows it, with
+      or without http://, or the name of a server in 'status --json'.
+
       ADDRESS is as libpq reads it: a postgresql:// URL, or a line of keys and values. If it is left out, it is
       that of the environment variable DENDRO_CLUSTER, which other users of the machine do not see. A
       password rather stands in a file that PGPASSFILE names, or in a service file.
       """,
     parameters: [
-      Parameter(name: "ACTION", summary: "status, restore or accept-loss"),
       Parameter(
-        name: "DIRECTORY", summary: "of a server and one namespace; not for status",
+        name: "ACTION", summary: "status, restore, accept-loss, verify, drain or move"),
+      Parameter(
+        name: "OBJECT",
+        summary:
+          "DIRECTORY of a server and one namespace for restore and accept-loss, NAMESPACE for verify and move, SERVER for drain",
         isOptional: true),
+      Parameter(name: "SERVER", summary: "for move", isOptional: true),
       Parameter(
         name: "ADDRESS", summary: "of PostgreSQL; DENDRO_CLUSTER if left out", isOptional: true),
     ],
-    options: [.dryRun, .json],
+    options: [
+      .dryRun, Command.Option(name: "end", summary: "of drain: let the server lead again"), .json,
+    ],
     examples: [
       Example(
         line: "dendro cluster status postgresql://dendro@db1,db2/dendro",
@@ -38,6 +53,8 @@ extension Command {
       Example(
         line: "dendro cluster restore --dry-run /var/lib/dendro/shop",
         summary: "what has PostgreSQL lost?"),
+      Example(
+        line: "dendro cluster drain a.example:9000", summary: "before work on that machine"),
     ],
     run: { try ClusterAction.run($0) })
 }
