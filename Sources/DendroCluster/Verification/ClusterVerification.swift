@@ -46,7 +46,7 @@ package struct ClusterVerification: Sendable {
   ///   - address: of PostgreSQL, as libpq reads it.
   ///   - patience: how long a server that is there may take.
   /// - Throws: `RepairFailure`: refused if there is no such namespace, or if another command asks for the same; failed with
-  ///   `DatabaseError.Code.unavailable` if PostgreSQL does not answer, or no server is there.
+  ///   `DatabaseError.Code.unavailable` if PostgreSQL does not answer, or no server does.
   package static func run(
     _ namespace: String, address: String, patience: Duration = .seconds(120)
   ) throws(RepairFailure) -> ClusterVerification {
@@ -123,10 +123,11 @@ private final class Asking {
         name: server.id.description, address: server.address.isEmpty ? nil : server.address,
         hash: hashes?.data, systemHash: hashes?.system)
     }
-    return (
-      ClusterVerification(lsn: lsn.rawValue, servers: servers),
-      answers.values.contains { $0.isMissing }
-    )
+    let lacksState = answers.values.contains { $0.isMissing }
+    guard lacksState || servers.contains(where: { $0.hash != nil }) else {
+      throw RepairFailure(.engine(.unavailable("no server of \(namespace) has answered")))
+    }
+    return (ClusterVerification(lsn: lsn.rawValue, servers: servers), lacksState)
   }
 
   /// Removes the question and the answers.

@@ -68,9 +68,10 @@ final class Verifier: Sendable {
   ///   - request: as PostgreSQL has it; nil if there is none.
   ///   - position: up to where this server has the log.
   func step(_ request: VerificationRequest?, at position: LogSequenceNumber) -> Step {
-    let (step, wanted) = state.withLock { state -> (Step, TreeRoots??) in
+    let (step, wanted) = state.withLock { state -> (Step, TreeRoots?) in
       guard let request else {
         state.request = nil
+        state.answer = nil
         state.end()
         return (.nothing, nil)
       }
@@ -92,13 +93,12 @@ final class Verifier: Sendable {
       state.request = request
       let roots = state.states[lsn]
       state.end()
-      return (.nothing, .some(roots))
+      if let roots { return (.nothing, roots) }
+      let answer = VerificationAnswer(request: request.id, lsn: lsn, hashes: nil)
+      state.answer = answer
+      return (.answer(answer), nil)
     }
-    guard let request, let wanted, let lsn = request.lsn else { return step }
-    guard let roots = wanted else {
-      return .answer(VerificationAnswer(request: request.id, lsn: lsn, hashes: nil))
-    }
-    hash(roots, at: lsn, of: request.id)
+    if let request, let wanted, let lsn = request.lsn { hash(wanted, at: lsn, of: request.id) }
     return step
   }
 
