@@ -286,6 +286,24 @@ struct RepairTests {
     try await again.close()
   }
 
+  @Test("after a power loss the file has an older position than the log; what that has is put back")
+  func olderPosition() async throws {
+    try await lost()
+    let chain = try cluster.postgres.query("SELECT chain FROM dendro.log WHERE last = 1")
+    let digits = Array(chain.dropFirst(2))
+    let bytes = stride(from: 0, to: digits.count, by: 2).compactMap {
+      UInt8(String(digits[$0..<($0 + 2)]), radix: 16)
+    }
+    let older = LogPosition(lsn: LogSequenceNumber(1), chain: try #require(LogChain(bytes: bytes)))
+    let copy = try CopyFile(at: cluster.directory("1") + "/cluster", newID: [])
+    for _ in 0..<2 { copy.note(older) }
+    let repair = try repair()
+    #expect(repair.question?.writes == 3...5)
+    #expect(try repair.restore() == 3)
+    repair.close()
+    #expect(try head() == "5")
+  }
+
   @Test("a leader that was killed before its copy had the last batch: what it has is put back")
   func killedLeader() async throws {
     try await lost()
