@@ -25,7 +25,17 @@ struct ClusterCommandTests {
     (["serve", "d", "--cluster", nowhere, "--lines", ":1"], "--lines takes PORT"),
     (["serve", "d", "--cluster", nowhere, "--advertise", "a b"], "--advertise takes HOST"),
     (["cluster", "status"], "ADDRESS is missing, and DENDRO_CLUSTER is not set"),
-    (["cluster", "drain", nowhere], "ACTION is status"),
+    (["cluster", "grow", nowhere], "ACTION is status, "),
+    (["cluster", "restore"], "DIRECTORY is missing"),
+    (["cluster", "accept-loss", ""], "DIRECTORY is empty"),
+    (["cluster", "restore", "d"], "ADDRESS is missing, and DENDRO_CLUSTER is not set"),
+    (["cluster", "restore", "d", nowhere, "more"], "one word too many: 'more'"),
+    (["cluster", "verify"], "NAMESPACE is missing"), (["cluster", "drain"], "SERVER is missing"),
+    (["cluster", "move", "app"], "SERVER is missing"),
+    (["cluster", "drain", "a", "--dry-run", nowhere], "'cluster drain' has no option '--dry-run'"),
+    (["cluster", "move", "app", "a", "--end"], "'cluster move' has no option '--end'"),
+    (["cluster", "status", nowhere, "more"], "one word too many: 'more'"),
+    (["cluster", "status", nowhere, "--dry-run"], "'cluster status' has no option '--dry-run'"),
   ]
 
   @Test("misuse is an error, with exit code 64", arguments: misuses)

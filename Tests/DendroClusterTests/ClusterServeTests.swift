@@ -154,20 +154,6 @@ struct ClusterServeTests {
 
   // MARK: dendro cluster
 
-  /// The output and status of `dendro`.
-  private func dendro(_ arguments: String...) throws -> (output: String, status: Int32) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: ServerProcess.executable)
-    process.arguments = arguments
-    let output = Pipe()
-    process.standardOutput = output
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    let data = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return (String(decoding: data, as: UTF8.self), process.terminationStatus)
-  }
-
   @Test("dendro cluster status shows who leads, and writes nothing")
   func status() async throws {
     let nothing = try dendro("cluster", "status", postgres.address)

@@ -86,3 +86,17 @@ final class Flag: Sendable {
   var isSet: Bool { value.load(ordering: .relaxed) }
   func set() { value.store(true, ordering: .relaxed) }
 }
+
+/// The output and status of `dendro`, run as a process of its own.
+func dendro(_ arguments: String...) throws -> (output: String, status: Int32) {
+  let process = Process()
+  process.executableURL = URL(fileURLWithPath: ServerProcess.executable)
+  process.arguments = arguments
+  let output = Pipe()
+  process.standardOutput = output
+  process.standardError = output
+  try process.run()
+  let data = output.fileHandleForReading.readDataToEndOfFile()
+  process.waitUntilExit()
+  return (String(decoding: data, as: UTF8.self), process.terminationStatus)
+}

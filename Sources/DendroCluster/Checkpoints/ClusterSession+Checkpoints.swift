@@ -240,17 +240,21 @@ extension ClusterSession {
   // MARK: Servers
 
   /// What the servers of the namespace have said of themselves.
-  func servers() throws(ClusterError) -> [ServerID: (row: Peers.Row, lsn: LogSequenceNumber?)] {
+  func servers() throws(ClusterError)
+    -> [ServerID: (row: Peers.Row, lsn: LogSequenceNumber?, address: String)]
+  {
     let rows = try execute(
-      "SELECT id, opening, counter, lsn FROM dendro.server WHERE namespace = $1", [namespace])
-    var servers: [ServerID: (Peers.Row, LogSequenceNumber?)] = [:]
+      "SELECT id, opening, counter, lsn, address FROM dendro.server WHERE namespace = $1",
+      [namespace])
+    var servers: [ServerID: (Peers.Row, LogSequenceNumber?, String)] = [:]
     do throws(PostgresError) {
       for row in 0..<rows.count {
         servers[ServerID(bytes: try rows.bytes(row, 0))] = (
           Peers.Row(
             opening: ClusterSettings.openingText(of: try rows.bytes(row, 1)),
             counter: try rows.integer(row, 2)),
-          UInt64(exactly: try rows.integer(row, 3)).map { LogSequenceNumber($0) }
+          UInt64(exactly: try rows.integer(row, 3)).map { LogSequenceNumber($0) },
+          try rows.text(row, 4)
         )
       }
     } catch {

@@ -30,6 +30,8 @@ final class CopyFile: Sendable {
   private struct State {
     var databaseID: DatabaseID?
     var position: LogPosition?
+    /// That which stands in the other slot.
+    var earlier: LogPosition?
     /// The slot that is written next.
     var slot = 0
 
@@ -41,9 +43,13 @@ final class CopyFile: Sendable {
       if high | low != 0 { databaseID = DatabaseID(high: high, low: low) }
       for (slot, offset) in CopyFile.slotOffsets.enumerated() {
         guard
-          let found = CopyFile.position(Array(bytes[offset..<(offset + CopyFile.slotByteCount)])),
-          position.map({ $0.lsn < found.lsn }) ?? true
+          let found = CopyFile.position(Array(bytes[offset..<(offset + CopyFile.slotByteCount)]))
         else { continue }
+        if let position, position.lsn >= found.lsn {
+          earlier = found
+          continue
+        }
+        earlier = position
         position = found
         self.slot = 1 - slot
       }
@@ -54,6 +60,11 @@ final class CopyFile: Sendable {
   var databaseID: DatabaseID? { state.withLock { $0.databaseID } }
   /// Up to where what the directory has had was a copy of the log; nil if that is not known.
   var position: LogPosition? { state.withLock { $0.position } }
+  /// All positions of which the file says so, the latest first. Where a leader was killed, the directory may not have the
+  /// batch of the latest.
+  var positions: [LogPosition] {
+    state.withLock { [$0.position, $0.earlier].compactMap { $0 } }
+  }
 
   /// Opens the file, and makes it if it is missing.
   ///
@@ -90,6 +101,7 @@ final class CopyFile: Sendable {
     state.withLock {
       $0.databaseID = databaseID
       $0.position = nil
+      $0.earlier = nil
     }
   }
 
@@ -107,6 +119,7 @@ final class CopyFile: Sendable {
   /// Notes a position of the log. If that cannot be written, an older one stays there.
   func note(_ position: LogPosition) {
     state.withLock { state in
+      state.earlier = state.position
       state.position = position
       var bytes = [UInt8](repeating: 0, count: 8)
       Self.store(position.lsn.rawValue, in: &bytes, at: 0)

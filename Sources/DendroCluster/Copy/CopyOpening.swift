@@ -16,7 +16,7 @@ struct CopyOpening {
   let environment: DendroStorage.Environment
   let report: @Sendable (LogEvent) -> Void
 
-  private var dataDirectory: String { directory + "/data" }
+  private var dataDirectory: String { CopyFile.dataDirectory(in: directory) }
 
   /// - Parameter open: opens the engine on a directory.
   func run(
@@ -40,8 +40,11 @@ struct CopyOpening {
     do throws(ClusterError) {
       if let position = try position(of: engine) { return (engine, position) }
     } catch {
+      let last = engine.head.lsn
       try? engine.close()
-      throw error
+      throw error.naming(
+        writesOf: CopyComparison(
+          directory: directory, copy: copy, last: last, session: session))
     }
     try? engine.close()
     try setAside("it is older than the log in PostgreSQL, or cannot be compared with it any more")
@@ -174,11 +177,7 @@ struct CopyOpening {
   // MARK: Moving aside
 
   private func setAside(_ reason: String) throws(ClusterError) {
-    let place = "\(directory)/set-aside-\(Int64(Date().timeIntervalSince1970 * 1000))"
-    guard rename(dataDirectory, place) == 0 else {
-      throw .files("move \(dataDirectory) to \(place): \(String(cString: strerror(errno)))")
-    }
-    try copy.claim(session.clusterID.databaseID(of: settings.namespace))
+    let place = try copy.setAside(session.databaseID)
     report(
       LogEvent(
         .warning, "the copy of the log is moved aside and read again from PostgreSQL",

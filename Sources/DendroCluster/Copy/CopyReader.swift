@@ -47,4 +47,39 @@ struct CopyReader {
     }
     if let failure { throw failure }
   }
+
+  /// Calls `body` with each record that the files have up to a write, from the oldest one that is left on.
+  ///
+  /// - Parameter body: returns whether it wants the next one.
+  func recordsThatAreLeft(
+    upTo last: LogSequenceNumber, _ body: (SharedRecord) throws(ClusterError) -> Bool
+  ) throws(ClusterError) {
+    var failure: ClusterError?
+    var isEnded = false
+    do throws(StorageError) {
+      let directory = try DatabaseDirectory.open(path, environment: .system, mode: .following)
+      defer { directory.close() }
+      let cursor = LogCursor(directory, isLive: true)
+      var isMore = true
+      while isMore, !isEnded {
+        isMore = try cursor.step { (item) throws(StorageError) in
+          guard case .record(let record, _, let payload?) = item, record.kind == .writes, !isEnded
+          else { return }
+          do throws(ClusterError) {
+            isEnded = try !body(
+              SharedRecord(
+                firstLSN: record.firstLSN, count: record.count, baseTime: record.baseTime,
+                payload: payload))
+          } catch {
+            failure = error
+            isEnded = true
+          }
+          if record.lastLSN >= last { isEnded = true }
+        }
+      }
+    } catch {
+      throw .engine(.storage(error))
+    }
+    if let failure { throw failure }
+  }
 }

@@ -6,7 +6,8 @@ enum ClusterSchema {
   /// Raised when servers of an older release could no longer work beside those of this one.
   static let version: Int64 = 1
 
-  private static let creation = """
+  /// Makes each table that is missing, also in a schema of an older release.
+  static let creation = """
     CREATE SCHEMA IF NOT EXISTS dendro;
     CREATE TABLE IF NOT EXISTS dendro.cluster (
       one bigint PRIMARY KEY, id bytea NOT NULL, version bigint NOT NULL);
@@ -39,6 +40,15 @@ enum ClusterSchema {
     CREATE TABLE IF NOT EXISTS dendro.publisher (
       namespace text PRIMARY KEY, upload bytea NOT NULL, server bytea NOT NULL,
       counter bigint NOT NULL);
+    CREATE TABLE IF NOT EXISTS dendro.verification (
+      namespace text PRIMARY KEY, request bytea NOT NULL, lsn bigint NOT NULL);
+    CREATE TABLE IF NOT EXISTS dendro.verified (
+      namespace text NOT NULL, request bytea NOT NULL, server bytea NOT NULL, kind bigint NOT NULL,
+      lsn bigint NOT NULL, data bigint NOT NULL, system bigint NOT NULL,
+      PRIMARY KEY (namespace, request, server));
+    CREATE TABLE IF NOT EXISTS dendro.move (
+      namespace text PRIMARY KEY, server bytea NOT NULL, epoch bigint NOT NULL);
+    CREATE TABLE IF NOT EXISTS dendro.drain (target text PRIMARY KEY);
     """
 
   /// Makes what is missing.

@@ -9,6 +9,8 @@ final class ClusterSession {
   private let connection: PostgresConnection
   private let settings: ClusterSettings
   private var timeout: Duration
+  /// Until when the tables of what operators ask for are not looked for: they are missing, or not for this role.
+  var orderPause: ContinuousClock.Instant?
 
   var namespace: PostgresValue { .text(settings.namespace) }
 
@@ -55,6 +57,20 @@ final class ClusterSession {
     } catch {
       throw .postgres(error)
     }
+  }
+
+  /// Makes the tables that are missing.
+  ///
+  /// - Returns: false if this role may not.
+  func makeTables() throws(ClusterError) -> Bool {
+    do throws(PostgresError) {
+      try connection.executeScript(ClusterSchema.creation, timeout: timeout)
+    } catch {
+      // If another server makes them at the same time, they are there at the next look.
+      guard case .refused(let state, _) = error else { throw .postgres(error) }
+      return state != "42501"
+    }
+    return true
   }
 
   // MARK: Who is there

@@ -30,6 +30,9 @@ struct ClusterLoop {
   private var lastLook: (time: ContinuousClock.Instant, epoch: Epoch)?
   /// Whether PostgreSQL was looked at in this turn, or only the line.
   private var hasLooked = false
+  /// What operators ask for, as of the last beat.
+  private var orders = ClusterOrders()
+  private var succession = Succession()
   /// Of the rows that were taken.
   private var takenByteCount: Int64 = 0
 
@@ -146,6 +149,10 @@ struct ClusterLoop {
       let servers = try session.servers()
       node.note(servers.values.map(\.row))
       requests?.setFollowerCount(node.liveCount - 1)
+      if let position, isSucceeded(by: servers, at: position.lsn, epoch) {
+        try handOver(session, epoch)
+        return .zero
+      }
       if let position { node.update { $0.sharedLSN = position.lsn } }
       let head = try session.head()
       if head.epoch != epoch {
@@ -224,6 +231,50 @@ struct ClusterLoop {
   ) throws(ClusterError) {
     try session.beat(lsn: lsn)
     lastBeat = .now
+    orders = try session.orders()
+    if let lsn { try node.verify(orders.verification, session, at: lsn) }
+  }
+
+  // MARK: What operators ask for
+
+  /// Whether another server is to lead, and is there and in step.
+  private mutating func isSucceeded(
+    by servers: [ServerID: (row: Peers.Row, lsn: LogSequenceNumber?, address: String)],
+    at end: LogSequenceNumber, _ epoch: Epoch
+  ) -> Bool {
+    let servers = servers.map { id, server in
+      Succession.Server(
+        id: id, counter: server.row.counter, lsn: server.lsn, address: server.address)
+    }
+    succession.note(servers, end: end, interval: settings.beatInterval)
+    return succession.successor(
+      orders, epoch: epoch.number, of: settings.serverID, at: settings.ownAddress, among: servers)
+      != nil
+  }
+
+  /// Leaves the leading to another server, once what was admitted here is appended.
+  private mutating func handOver(_ session: ClusterSession, _ epoch: Epoch) throws(ClusterError) {
+    let reason = "another server is to lead"
+    // What is refused from here on waits for the next leader.
+    node.forwarding.setOpen(true)
+    try node.withEngine { $0.pauseLeading(reason) }
+    let deadline = ContinuousClock.now + settings.beatInterval / 2
+    while try node.withEngine({ $0.admittedLSN }) != node.leadership.position?.lsn, .now < deadline
+    {
+      node.sleep(.milliseconds(1), behind: node.signalCount)
+    }
+    try endLeading(reason)
+    try session.resign(epoch)
+  }
+
+  /// Whether this server begins to lead, since no other does.
+  private mutating func mayLead(
+    _ session: ClusterSession, behind epoch: Epoch
+  ) throws(ClusterError) -> Bool {
+    orders = try session.orders()
+    return succession.mayLead(
+      orders, behind: epoch, of: settings.serverID, at: settings.ownAddress,
+      delay: settings.takeoverDelay)
   }
 
   // MARK: Following
@@ -263,7 +314,7 @@ struct ClusterLoop {
       try beginLeading(session, head.epoch, end: head.position)
       return .zero
     }
-    if isLeaderGone(head) {
+    if isLeaderGone(head), try mayLead(session, behind: head.epoch) {
       let token = node.environment.randomness.bytes(Epoch.tokenByteCount)
       candidate = token
       previous = head.leader == .none ? nil : head.leaderRow
@@ -503,6 +554,7 @@ struct ClusterLoop {
       }
     }
     position = CopyPosition(batch.end)
+    node.keepRoots(at: batch.end.lsn)
     takenByteCount += Int64(batch.body.count) + ClusterSession.rowByteCount
     node.copy.note(batch.end)
   }
@@ -531,7 +583,7 @@ struct ClusterLoop {
   }
 
   private mutating func stop(_ error: ClusterError) {
-    let reason = "\(error)"
+    let reason = "\(error.naming(writesOf: comparison))"
     let epoch = node.leadership.epoch
     node.publisher.stop()
     node.leadership.end()
@@ -544,6 +596,14 @@ struct ClusterLoop {
     node.forwarding.close(reason)
     leave(epoch)
     node.update { $0.role = .stopped(reason) }
+  }
+
+  /// Of this server's copy with PostgreSQL, if that answers.
+  private var comparison: CopyComparison? {
+    guard let session, session.isUsable else { return nil }
+    let last = isLeading ? node.leadership.position?.lsn : position.lsn
+    return CopyComparison(
+      directory: node.directory, copy: node.copy, last: last ?? .zero, session: session)
   }
 
   /// Waits until the engine has written what it had.

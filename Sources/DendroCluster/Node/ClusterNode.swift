@@ -22,6 +22,7 @@ final class ClusterNode: SharedLog {
   /// To other servers; nil if there are none.
   let lines: ServerLines?
   let leaderLine: LeaderLine?
+  let verifier = Verifier()
   private let report: @Sendable (LogEvent) -> Void
   private let engine = Mutex(WeakEngine())
   private let status: Mutex<Status>
@@ -213,7 +214,9 @@ final class ClusterNode: SharedLog {
   func append(_ records: [SharedRecord]) throws(SharedLogFailure) {
     var wanted: HistoryState?
     if publisher.wantsState, let last = records.last { wanted = state(at: last.lastLSN) }
+    let kept = wantedRoots(at: records.last?.lastLSN)
     let batch = try leadership.append(records)
+    keepRoots(kept, at: records.last?.lastLSN)
     // Now it stands.
     if let batch { requests?.stream(batch) }
     if let wanted, let position = leadership.position { publisher.offer(wanted, at: position) }

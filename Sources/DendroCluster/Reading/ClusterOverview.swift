@@ -27,6 +27,8 @@ package struct ClusterOverview: Sendable {
     package var lsn: UInt64
     /// How often it has said so.
     package var counter: Int64
+    /// Whether it is not to lead.
+    package var isDrained = false
   }
 
   /// The name of the cluster, as hexadecimal digits.
@@ -34,5 +36,5 @@ package struct ClusterOverview: Sendable {
   /// Of the tables.
   package let version: Int64
   /// In the order of their names.
-  package let namespaces: [Namespace]
+  package internal(set) var namespaces: [Namespace]
 }

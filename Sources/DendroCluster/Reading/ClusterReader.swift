@@ -47,15 +47,39 @@ package final class ClusterReader {
     } ?? false
   }
 
+  /// Which cluster it is, and its namespaces; nil if there is none.
+  func identity() throws(DatabaseError) -> (id: ClusterID, namespaces: [String])? {
+    let found = try read { (connection, timeout) throws(PostgresError) in
+      let rows = try connection.execute(
+        "SELECT id FROM dendro.cluster WHERE one = 1", timeout: timeout)
+      return rows.count > 0 ? ClusterID(bytes: try rows.bytes(0, 0)) : nil
+    }
+    guard let id = found ?? nil else { return nil }
+    return (id, try namespaces())
+  }
+
   /// All of it, as of one moment; nil if there is no cluster.
   package func overview() throws(DatabaseError) -> ClusterOverview? {
-    try read { (connection, timeout) throws(PostgresError) in
-      try connection.executeScript(
-        "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", timeout: timeout)
-      let overview = try Self.overview(connection, timeout)
-      try connection.executeScript("COMMIT", timeout: timeout)
-      return overview
-    } ?? nil
+    var found =
+      try read { (connection, timeout) throws(PostgresError) in
+        try connection.executeScript(
+          "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", timeout: timeout)
+        let overview = try Self.overview(connection, timeout)
+        try connection.executeScript("COMMIT", timeout: timeout)
+        return overview
+      } ?? nil
+    guard found != nil else { return nil }
+    found?.note(drained: drained())
+    return found
+  }
+
+  /// The servers that are not to lead, by their names or addresses; none for a role that may not read which.
+  private func drained() -> Set<String> {
+    let names = try? read { (connection, timeout) throws(PostgresError) in
+      let rows = try connection.execute("SELECT target FROM dendro.drain", timeout: timeout)
+      return try rows.map { (row) throws(PostgresError) in try rows.text(row, 0) }
+    }
+    return Set((names ?? nil) ?? [])
   }
 
   /// - Returns: nil if there are no such tables.
@@ -117,6 +141,18 @@ package final class ClusterReader {
     return ClusterOverview(
       id: ServerID(bytes: try cluster.bytes(0, 0)).description, version: try cluster.integer(0, 1),
       namespaces: namespaces)
+  }
+}
+
+extension ClusterOverview {
+  fileprivate mutating func note(drained: Set<String>) {
+    for space in namespaces.indices {
+      for index in namespaces[space].servers.indices {
+        let server = namespaces[space].servers[index]
+        namespaces[space].servers[index].isDrained =
+          drained.contains(server.name) || server.address.map(drained.contains) ?? false
+      }
+    }
   }
 }
 

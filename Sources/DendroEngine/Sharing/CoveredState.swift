@@ -29,6 +29,12 @@ struct CoveredState {
     next = nil
   }
 
+  /// Both trees behind a write, if that is the last one that is shown or of the batch that is being appended.
+  func roots(at lsn: LogSequenceNumber) -> TreeRoots? {
+    if self.lsn == lsn { return roots }
+    return next.flatMap { $0.lsn == lsn ? $0.roots : nil }
+  }
+
   /// The batch was taken back.
   mutating func drop() { next = nil }
 }

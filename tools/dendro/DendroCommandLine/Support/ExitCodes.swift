@@ -25,11 +25,12 @@ enum ExitCodes {
 
   /// The verbs of which 1 says that two things differ, and nothing else.
   static let comparing: Set = ["compare", "diff"]
-  private static let withoutDatabase: Set = ["cluster", "completion", "manual"]
+  private static let withoutDatabase: Set = ["completion", "manual"]
 
   private static func locking(_ command: Command) -> Bool {
     command.writes
-      || ["archive", "backup", "checkpoint", "purge", "serve", "shell"].contains(command.name)
+      || ["archive", "backup", "checkpoint", "cluster", "purge", "serve", "shell"].contains(
+        command.name)
   }
 
   /// What 1 means; none for a verb that does not end with it.
@@ -58,7 +59,8 @@ enum ExitCodes {
       "TARGET exists already, the state of --at is not kept, or there is no such archive",
     "rules": "a case of the tests failed, or the request that is explained is denied",
     "serve": "another problem",
-    "cluster": "no servers share databases over this PostgreSQL",
+    "cluster":
+      "no servers share databases over this PostgreSQL, it is not done, or the servers of 'verify' differ",
     "shell": "the last line of a script found nothing, or a problem",
     "demo": "a promise did not hold, or DIRECTORY exists already",
   ]

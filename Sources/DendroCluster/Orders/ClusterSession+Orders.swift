@@ -1,0 +1,63 @@
+import DendroStorage
+
+/// What operators ask of the servers of a namespace, as PostgreSQL has it at one moment.
+struct ClusterOrders: Sendable {
+  /// All servers are to hash one state.
+  var verification: VerificationRequest?
+  /// A server is to lead, and the epoch that is to end for it.
+  var move: (server: ServerID, epoch: Int64)?
+  /// The servers that are not to lead, by their names or their addresses.
+  var drained: Set<String> = []
+
+  /// Whether a server is not to lead.
+  func drains(_ server: ServerID, at address: String) -> Bool {
+    drained.contains(server.description) || !address.isEmpty && drained.contains(address)
+  }
+}
+
+extension ClusterSession {
+  /// Reads what operators ask for. If the schema is older than its tables, it makes them; if it may not, nothing is asked for.
+  func orders() throws(ClusterError) -> ClusterOrders {
+    if let orderPause, .now < orderPause { return ClusterOrders() }
+    do throws(ClusterError) {
+      return try findOrders()
+    } catch {
+      // No such table, or no right to it.
+      guard case .postgres(.refused(let state, _)) = error, ["42P01", "42501"].contains(state)
+      else { throw error }
+      let isMade = state == "42P01" ? try makeTables() : false
+      if !isMade { orderPause = .now + Self.orderPauseDuration }
+      return ClusterOrders()
+    }
+  }
+
+  private static let orderPauseDuration = Duration.seconds(60)
+
+  private func findOrders() throws(ClusterError) -> ClusterOrders {
+    let rows = try execute(
+      """
+      SELECT CAST(1 AS bigint), request, lsn, CAST('' AS text)
+      FROM dendro.verification WHERE namespace = $1
+      UNION ALL SELECT CAST(2 AS bigint), server, epoch, CAST('' AS text)
+      FROM dendro.move WHERE namespace = $1
+      UNION ALL SELECT CAST(3 AS bigint), CAST('' AS bytea), CAST(0 AS bigint), target
+      FROM dendro.drain
+      """, [namespace])
+    var orders = ClusterOrders()
+    do throws(PostgresError) {
+      for row in 0..<rows.count {
+        let (bytes, number) = (try rows.bytes(row, 1), try rows.integer(row, 2))
+        switch try rows.integer(row, 0) {
+        case 1:
+          orders.verification = VerificationRequest(
+            id: bytes, lsn: UInt64(exactly: number).map { LogSequenceNumber($0) })
+        case 2: orders.move = (ServerID(bytes: bytes), number)
+        default: orders.drained.insert(try rows.text(row, 3))
+        }
+      }
+    } catch {
+      throw .postgres(error)
+    }
+    return orders
+  }
+}

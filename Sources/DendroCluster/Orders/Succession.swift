@@ -1,0 +1,85 @@
+import DendroStorage
+
+/// Whether a server that leads is to leave that to another one, and whether one that follows holds back though no server
+/// leads: as operators ask for it.
+struct Succession {
+  /// A server of the namespace, as it has said of itself.
+  struct Server {
+    var id: ServerID
+    var counter: Int64
+    var lsn: LogSequenceNumber?
+    var address: String
+  }
+
+  private var seen: [ServerID: (counter: Int64, moved: ContinuousClock.Instant?)] = [:]
+  /// Where the log ended at the last looks.
+  private var ends: [LogSequenceNumber] = []
+  private var holdsBack: (epoch: Epoch, since: ContinuousClock.Instant)?
+
+  /// What the others have said about a second ago is compared with the end of the log before that.
+  private static let endCount = 3
+
+  // MARK: Leading
+
+  /// Looks at the others, once a second.
+  ///
+  /// - Parameters:
+  ///   - end: of the log.
+  ///   - interval: between two looks.
+  mutating func note(
+    _ servers: [Server], end: LogSequenceNumber, interval: Duration,
+    now: ContinuousClock.Instant = .now
+  ) {
+    ends.append(end)
+    if ends.count > Self.endCount { ends.removeFirst() }
+    var new: [ServerID: (counter: Int64, moved: ContinuousClock.Instant?)] = [:]
+    for server in servers {
+      let known = seen[server.id]
+      let hasMoved = known.map { $0.counter != server.counter } ?? false
+      new[server.id] = (server.counter, hasMoved ? now : known?.moved)
+    }
+    seen = new.mapValues { counter, moved in
+      (counter, moved.flatMap { now - $0 < interval * 3 ? $0 : nil })
+    }
+  }
+
+  /// The server that is to lead instead of this one: it is there, and in step.
+  ///
+  /// - Parameters:
+  ///   - own: this server.
+  ///   - address: of this server.
+  /// - Returns: nil if this one goes on to lead.
+  func successor(
+    _ orders: ClusterOrders, epoch: Int64, of own: ServerID, at address: String,
+    among servers: [Server]
+  ) -> ServerID? {
+    let others = servers.filter { server in
+      server.id != own && seen[server.id]?.moved != nil
+        && (server.lsn ?? .zero) >= (ends.first ?? .zero)
+    }
+    if let move = orders.move, move.epoch == epoch, move.server != own,
+      others.contains(where: { $0.id == move.server })
+    {
+      return move.server
+    }
+    guard orders.drains(own, at: address) else { return nil }
+    return others.first { !orders.drains($0.id, at: $0.address) }?.id
+  }
+
+  // MARK: Following
+
+  /// Whether this server begins to lead now, since no other does. One that is not to lead leaves it to others for a time: if
+  /// none has taken it then, none is there.
+  mutating func mayLead(
+    _ orders: ClusterOrders, behind epoch: Epoch, of own: ServerID, at address: String,
+    delay: Duration, now: ContinuousClock.Instant = .now
+  ) -> Bool {
+    let isForAnother = orders.move.map { $0.epoch == epoch.number && $0.server != own } ?? false
+    guard isForAnother || orders.drains(own, at: address) else { return true }
+    guard let holdsBack, holdsBack.epoch == epoch else {
+      holdsBack = (epoch, now)
+      return false
+    }
+    return now - holdsBack.since >= delay
+  }
+}

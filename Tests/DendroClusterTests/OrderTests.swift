@@ -1,0 +1,221 @@
+import Dendro
+import DendroEngine
+import DendroStorage
+import DendroTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@testable import DendroCluster
+
+@Suite(
+  "Leading that is moved", .enabled(if: PostgresServer.isInstalled, "needs PostgreSQL"))
+struct OrderTests {
+  private let cluster: TestCluster
+
+  init() throws { cluster = try TestCluster() }
+
+  /// On a thread of its own, since it waits.
+  private func waiting<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+    try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+    }
+  }
+
+  private func name(_ database: Database) throws -> String {
+    try #require(database.clusterStatus?.server)
+  }
+
+  private func drain(
+    _ server: String, patience: Duration = .seconds(30)
+  ) async throws -> [ClusterDrain.Namespace] {
+    let address = cluster.postgres.address
+    return try await waiting { try ClusterDrain(address).begin(server, patience: patience) }
+  }
+
+  private func move(to server: String) async throws -> Bool {
+    let address = cluster.postgres.address
+    return try await waiting { try ClusterMove.run("shop", to: server, address: address) }
+  }
+
+  /// Counts up at several servers until it is ended.
+  private final class Writing: Sendable {
+    private let isEnded = Atomic<Bool>(false)
+    private let tasks = Mutex<[Task<Int, Never>]>([])
+    let failures = Mutex<[String]>([])
+
+    init(at databases: [Database]) {
+      for database in databases {
+        let task = Task.detached { [self] in
+          var count = 0
+          while !isEnded.load(ordering: .relaxed) {
+            do {
+              try await database.reference(withPath: "count").setValue(ServerValue.increment(1))
+              count += 1
+            } catch {
+              failures.withLock { $0.append("\(error)") }
+            }
+          }
+          return count
+        }
+        tasks.withLock { $0.append(task) }
+      }
+    }
+
+    /// - Returns: how many writes were acknowledged.
+    func end() async -> Int {
+      isEnded.store(true, ordering: .relaxed)
+      var count = 0
+      for task in tasks.withLock({ $0 }) { count += await task.value }
+      return count
+    }
+  }
+
+  @Test("a drained leader hands over, and no write fails; it leads again if it is alone")
+  func drain() async throws {
+    let databases = try ["1", "2", "3"].map { try cluster.open($0) }
+    let writing = Writing(at: databases)
+    try await eventually("they write") { (databases[2].clusterStatus?.lsn ?? 0) > 50 }
+    let drained = try name(databases[0])
+    let others = try databases[1...].map(name)
+    let namespaces = try await drain(drained)
+    #expect(namespaces.map(\.name) == ["shop"])
+    #expect(namespaces.first?.leader.map { others.contains($0) } == true)
+    try await eventually("the drained one follows") {
+      databases[0].clusterStatus?.role == .follower
+    }
+    let lsn = databases[0].clusterStatus?.lsn ?? 0
+    try await eventually("they write") { (databases[0].clusterStatus?.lsn ?? 0) > lsn + 50 }
+    let count = await writing.end()
+    #expect(writing.failures.withLock { $0 } == [])
+    try await eventually("all have all") { Set(databases.map { $0.clusterStatus?.lsn }).count == 1 }
+    #expect(try await databases[0].value("count") == count)
+
+    // One leader goes, the other one follows it; the drained one holds back.
+    let leader = try #require(databases.first { $0.isLeader })
+    let rest = try #require(databases[1...].first { $0 !== leader })
+    try await leader.close()
+    try await eventually("the rest leads") { rest.isLeader }
+    #expect(!databases[0].isLeader)
+    try await rest.close()
+    try await eventually("the drained one is alone, and leads") { databases[0].isLeader }
+    // It goes on to lead, since there is no other.
+    #expect(try await drain(drained, patience: .seconds(1)).map(\.leader) == [nil])
+    #expect(databases[0].isLeader)
+    // One that comes takes over from it at once.
+    let again = try cluster.open("2")
+    try await eventually("the one that comes leads") { again.isLeader }
+    let address = cluster.postgres.address
+    try await waiting { try ClusterDrain(address).end(drained) }
+    await #expect(throws: RepairFailure.self) {
+      try await waiting { try ClusterDrain(address).end(drained) }
+    }
+    try await again.close()
+    try await eventually("it leads as any other") { databases[0].isLeader }
+    try await databases[0].close()
+  }
+
+  @Test("a namespace moves to the server that is named, and to no other")
+  func move() async throws {
+    let databases = try ["1", "2", "3"].map { try cluster.open($0) }
+    for number in [1, 2, 0, 2, 1] {
+      let epoch = databases[0].clusterStatus?.epoch ?? 0
+      #expect(try await move(to: try name(databases[number])))
+      try await eventually("it leads") { databases[number].isLeader }
+      #expect(databases[number].clusterStatus?.epoch == epoch + 1)
+      try await databases[number].reference(withPath: "n").setValue(number)
+      try await eventually("the others follow") {
+        databases.allSatisfy { $0.clusterStatus?.epoch == epoch + 1 }
+      }
+    }
+    #expect(try await !move(to: try name(databases[1])))
+    #expect(try cluster.postgres.query("SELECT count(*) FROM dendro.move") == "0")
+    await #expect(throws: RepairFailure.self) { _ = try await move(to: "nobody") }
+    await #expect(throws: RepairFailure.self) { _ = try await drain("nobody") }
+    _ = try await drain(try name(databases[2]))
+    await #expect(throws: RepairFailure.self) { _ = try await move(to: try name(databases[2])) }
+    for database in databases { try await database.close() }
+  }
+}
+
+@Suite("Who leads by an operator's order")
+struct SuccessionTests {
+  private static let (own, second, third) = (
+    ServerID(bytes: [1]), ServerID(bytes: [2]), ServerID(bytes: [3])
+  )
+  private let start = ContinuousClock.now
+
+  /// As a leader sees the others after some looks: the second one moves and has `secondLSN`; the third one as `isThere` says.
+  private func succession(
+    secondLSN: UInt64 = 10, isThere: Bool = true
+  ) -> (Succession, [Succession.Server]) {
+    var succession = Succession()
+    var servers: [Succession.Server] = []
+    for look in 1...4 {
+      servers = [
+        .init(id: Self.own, counter: Int64(look), lsn: .init(10), address: "http://own"),
+        .init(
+          id: Self.second, counter: Int64(look), lsn: .init(secondLSN), address: "http://second"),
+        .init(
+          id: Self.third, counter: isThere ? Int64(look) : 7, lsn: .init(10),
+          address: "http://third"),
+      ]
+      succession.note(
+        servers, end: .init(10), interval: .seconds(1), now: start + .seconds(look))
+    }
+    return (succession, servers)
+  }
+
+  private func successor(
+    _ orders: ClusterOrders, secondLSN: UInt64 = 10, isThere: Bool = true
+  ) -> ServerID? {
+    let (succession, servers) = succession(secondLSN: secondLSN, isThere: isThere)
+    return succession.successor(
+      orders, epoch: 5, of: Self.own, at: "http://own", among: servers)
+  }
+
+  @Test("a leader leaves to a server that is there, in step, and not drained itself")
+  func leaving() {
+    #expect(successor(ClusterOrders()) == nil)
+    #expect(successor(ClusterOrders(drained: ["http://second"])) == nil)
+    for name in ["http://own", Self.own.description] {
+      #expect(successor(ClusterOrders(drained: [name])) == Self.second)
+    }
+    #expect(
+      successor(ClusterOrders(drained: ["http://own", "http://second"])) == Self.third)
+    #expect(successor(ClusterOrders(drained: ["http://own"]), secondLSN: 9) == Self.third)
+    #expect(
+      successor(ClusterOrders(drained: ["http://own"]), secondLSN: 9, isThere: false) == nil)
+    #expect(
+      successor(ClusterOrders(drained: ["http://own", "http://second", "http://third"])) == nil)
+  }
+
+  @Test("a leader leaves to the server that is named, in that epoch alone, once it is there")
+  func moving() {
+    #expect(successor(ClusterOrders(move: (Self.third, 5))) == Self.third)
+    #expect(successor(ClusterOrders(move: (Self.third, 4))) == nil)
+    #expect(successor(ClusterOrders(move: (Self.own, 5))) == nil)
+    #expect(successor(ClusterOrders(move: (Self.third, 5)), isThere: false) == nil)
+  }
+
+  @Test("a follower that is not to lead leaves that to others for a time, and then leads")
+  func holdingBack() {
+    let epoch = Epoch(number: 5, token: [1])
+    func mayLead(_ succession: inout Succession, _ orders: ClusterOrders, after: Duration) -> Bool {
+      succession.mayLead(
+        orders, behind: epoch, of: Self.own, at: "http://own", delay: .seconds(3),
+        now: start + after)
+    }
+    var free = Succession()
+    #expect(mayLead(&free, ClusterOrders(move: (Self.own, 5)), after: .zero))
+    #expect(mayLead(&free, ClusterOrders(move: (Self.second, 4)), after: .zero))
+    for orders in [
+      ClusterOrders(move: (Self.second, 5)), ClusterOrders(drained: ["http://own"]),
+    ] {
+      var succession = Succession()
+      #expect(!mayLead(&succession, orders, after: .zero))
+      #expect(!mayLead(&succession, orders, after: .seconds(2)))
+      #expect(mayLead(&succession, orders, after: .seconds(3)))
+    }
+  }
+}
