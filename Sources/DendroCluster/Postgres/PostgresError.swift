@@ -25,6 +25,9 @@ enum PostgresError: Error, Hashable, CustomStringConvertible {
     }
   }
 
+  /// Whether PostgreSQL has taken a statement and not answered it as it should.
+  var isSilence: Bool { isUndecided && self != .interrupted }
+
   var description: String {
     switch self {
     case .badAddress(let reason): "the address of PostgreSQL is not valid: \(reason)"
