@@ -100,6 +100,15 @@ final class HistoryCluster {
 
   func stop() -> [Int32] { servers.map { $0.stop() } }
 
+  /// What the servers say of themselves.
+  var status: String {
+    servers.map { server in
+      let answer = try? HTTPClient(port: server.port)(
+        "GET", "/.status.json", nil, ClusterServers.administrator)
+      return "\(server.port): \(answer?.body ?? "no answer")"
+    }.joined(separator: "; ")
+  }
+
   // MARK: The nemesis
 
   /// Why clients may have had to wait, and since when.
