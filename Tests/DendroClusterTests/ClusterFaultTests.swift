@@ -242,7 +242,10 @@ struct ClusterFaultTests {
     // Servers find nobody for a while.
     try await Task.sleep(for: .seconds(3))
     try cluster.postgres.start()
-    try await Task.sleep(for: .milliseconds(500))
+    try await eventually("they wait for it") {
+      try cluster.postgres.query(
+        "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "t"
+    }
     try standby.promote()
     try await hasCounted(counting, 100)
     await counting.end()

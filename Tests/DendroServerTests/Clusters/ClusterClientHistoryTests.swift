@@ -57,8 +57,8 @@ struct ClusterClientHistoryTests {
       }
     }
     for nemesis in plan {
-      let before = history.writes.acknowledgedCount
       let pause = try await cluster.disturb(nemesis, history)
+      let before = history.writes.acknowledgedCount
       let problem = try await waitUntil { history.writes.acknowledgedCount >= before + 20 }
       // All that comes after would fail as well.
       try #require(

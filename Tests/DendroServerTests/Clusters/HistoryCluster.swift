@@ -121,19 +121,19 @@ final class HistoryCluster {
 
   /// Does something, and ends it; only an old primary may go on to run, until `endFormer()`.
   func disturb(_ nemesis: Nemesis, _ history: ClientHistory) async throws -> Pause? {
-    let number = random.below(servers.count)
+    let leading = servers.firstIndex { ClusterServers.leads($0) }
+    // That which leads more often than others.
+    let number = leading.flatMap { random.oneIn(2) ? $0 : nil } ?? random.below(servers.count)
     let place = places[number]
     var since: Pause?
     switch nemesis {
     case .serverKilled:
-      since = (.killed, .now)
-      if !ClusterServers.leads(servers[number]) { since = nil }
+      if number == leading { since = (.killed, .now) }
       servers[number].kill()
       try await pause(0..<2000)
       servers[number] = try start(place)
     case .serverStopped:
-      since = (.ended, .now)
-      if !ClusterServers.leads(servers[number]) { since = nil }
+      if number == leading { since = (.ended, .now) }
       #expect(servers[number].stop() == 0)
       servers[number] = try start(place)
     case .serverFrozen:
@@ -150,7 +150,8 @@ final class HistoryCluster {
       try await pause(0..<2000)
       servers[number].kill()
       servers[number] = try start(place)
-    case .leaversKilled: try await killAmongLeavers(number, history)
+    case .leaversKilled:
+      try await killAmongLeavers(number, random.oneIn(2) ? number : leading ?? number, history)
     case .linesCut:
       for _ in 0..<5 {
         place.cut()
@@ -178,7 +179,7 @@ final class HistoryCluster {
       postgres.freeze(true)
       try await pause(200..<2000)
       postgres.freeze(false)
-    case .failover: since = try failOver(killsPrimary: random.oneIn(3))
+    case .failover: since = try failOver(killsPrimary: false)
     case .primaryAlone:
       replication?.set(.closed)
       try await pause(50..<500)
@@ -207,7 +208,12 @@ final class HistoryCluster {
     former = nil
   }
 
-  private func killAmongLeavers(_ number: Int, _ history: ClientHistory) async throws {
+  /// - Parameters:
+  ///   - number: the server that sessions have left.
+  ///   - killed: that which is killed.
+  private func killAmongLeavers(
+    _ number: Int, _ killed: Int, _ history: ClientHistory
+  ) async throws {
     var clients: [WebSocketClient] = []
     for _ in 0..<20 {
       leaverCount += 1
@@ -218,8 +224,6 @@ final class HistoryCluster {
         clients.append(client)
       }
     }
-    let leading = servers.firstIndex { ClusterServers.leads($0) } ?? number
-    let killed = random.oneIn(2) ? number : leading
     clients.removeAll()
     try await pause(0..<60)
     servers[killed].kill()
@@ -250,6 +254,11 @@ final class HistoryCluster {
       return false
     }
     try disk.fill()
+    let refusal = #expect(throws: PostgresServer.Failure.self) {
+      try postgres.query(
+        "CREATE TABLE large AS SELECT repeat('x', 1000) FROM generate_series(1, 1000)")
+    }
+    #expect(refusal?.description.contains("No space left") == true, "\(refusal as Any)")
     // Without a new file for its log PostgreSQL ends.
     if random.oneIn(2) { _ = try? postgres.query("SELECT pg_switch_wal()") }
     try await pause(200..<3000)
