@@ -22,7 +22,6 @@ final class ClientHistory: Sendable {
 
 /// One client, on a thread of its own, which goes from server to server.
 final class HistoryClient: @unchecked Sendable {
-  // Unchecked: only the thread that calls `run()` uses it.
   enum Kind: CaseIterable {
     case rest
     case socket
@@ -30,6 +29,7 @@ final class HistoryClient: @unchecked Sendable {
     case numbered
   }
 
+  // Unchecked: only the thread that calls `run()` uses it.
   private let kind: Kind
   private let id: Int
   private let places: [HistoryCluster.Place]
@@ -41,8 +41,7 @@ final class HistoryClient: @unchecked Sendable {
 
   init(
     _ kind: Kind, _ id: Int, _ places: [HistoryCluster.Place], _ history: ClientHistory,
-    _ seed: UInt64,
-    isEnded: @escaping () -> Bool
+    _ seed: UInt64, isEnded: @escaping () -> Bool
   ) {
     self.kind = kind
     self.id = id
