@@ -25,8 +25,14 @@ enum PostgresError: Error, Hashable, CustomStringConvertible {
     }
   }
 
-  /// Whether PostgreSQL has taken a statement and not answered it as it should.
-  var isSilence: Bool { isUndecided && self != .interrupted }
+  /// Whether PostgreSQL has taken a statement and gives no answer that counts, as without its standby. A connection that
+  /// was lost may be made again at once.
+  var isSilence: Bool {
+    switch self {
+    case .timedOut, .unreplicated: true
+    case .badAddress, .unreachable, .lost, .interrupted, .refused, .malformed: false
+    }
+  }
 
   var description: String {
     switch self {
