@@ -131,6 +131,8 @@ struct ClusterHistoryTests {
     }
     let isEnded = Flag()
     try await withThrowingTaskGroup(of: Void.self) { group in
+      // The group waits for them also if something throws.
+      defer { isEnded.set() }
       for client in 0..<6 {
         group.addTask {
           await Self.client(servers, history, seed &* 31 &+ UInt64(client), isEnded)
