@@ -82,7 +82,7 @@ struct ClusterOpening {
     _ settings: ClusterSettings, _ node: ClusterNode
   ) throws(ClusterError) -> ClusterSession {
     let deadline = ContinuousClock.now + cluster.openingLimit
-    var pauses = Pauses(settings.statementTimeout)
+    var pauses = settings.pauses
     while true {
       do throws(ClusterError) {
         return try ClusterSession(

@@ -4,6 +4,8 @@ import DendroTree
 struct ClusterSettings: Sendable {
   /// Of PostgreSQL: a `postgresql://` URL, or a line of keys and values as libpq reads it.
   var address: String
+  /// Which of its hosts the connections of this server try first.
+  let hosts = HostChoice()
   var namespace: String
   var serverID: ServerID
   /// Tells this opening of the server from others; drawn at random.
@@ -46,4 +48,10 @@ struct ClusterSettings: Sendable {
   var publisherDelay = Duration.seconds(60)
   /// Bytes of log that are kept for a server that is behind, beyond what the checkpoints need.
   var lagByteLimit: Int64 = 1 << 30
+
+  /// Between attempts to reach PostgreSQL.
+  var pauses: Pauses {
+    // An address that cannot be read is refused where it is used.
+    Pauses(statementTimeout, hostCount: (try? PostgresAddress(address))?.hosts.count ?? 1)
+  }
 }

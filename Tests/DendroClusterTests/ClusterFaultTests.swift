@@ -197,8 +197,10 @@ struct ClusterFaultTests {
     try await database.close()
   }
 
-  @Test("PostgreSQL fails over to its synchronous standby: nothing acknowledged is lost")
-  func failover() async throws {
+  @Test(
+    "PostgreSQL fails over to its synchronous standby: nothing acknowledged is lost",
+    arguments: [true, false])
+  func failover(oldPrimaryIsKilled: Bool) async throws {
     let standby = try PostgresServer(standbyOf: cluster.postgres, name: "standby")
     try cluster.postgres.setSynchronousStandbys("standby")
     cluster.address =
@@ -206,7 +208,44 @@ struct ClusterFaultTests {
     let databases = [try cluster.open("1"), try cluster.open("2")]
     let counting = Counting(databases)
     try await hasCounted(counting, 100)
+    // One that goes on to run takes connections, and no writes, since its standby is gone.
+    if oldPrimaryIsKilled { cluster.postgres.kill() }
+    try standby.promote()
+    try await hasCounted(counting, 100)
+    await counting.end()
+    try await check(counting, databases)
+    for database in databases { try await database.close() }
+    // A new server finds it too.
+    let fresh = try cluster.open("3")
+    #expect(fresh.root == databases[0].root)
+    try await fresh.close()
+  }
+
+  @Test("a primary is started again without its standby, which becomes the primary beside it")
+  func primaryAlone() async throws {
+    let line = try PostgresProxy(to: cluster.postgres.port)
+    let standby = try PostgresServer(
+      standbyOf: cluster.postgres, at: line.address, name: "standby")
+    try cluster.postgres.setSynchronousStandbys("standby")
+    cluster.address =
+      "postgresql://postgres@127.0.0.1:\(cluster.postgres.port),127.0.0.1:\(standby.port)/postgres"
+    let databases = [try cluster.open("1"), try cluster.open("2")]
+    let counting = Counting(databases)
+    try await hasCounted(counting, 100)
+    // What waits for the standby is there once the primary is started again, and the standby lacks it.
+    line.set(.closed)
+    let lsn = try cluster.postgres.query("SELECT pg_current_wal_lsn()")
+    try await eventually("something waits") {
+      try cluster.postgres.query("SELECT pg_current_wal_lsn() > '\(lsn)'") == "t"
+    }
     cluster.postgres.kill()
+    // Servers find nobody for a while.
+    try await Task.sleep(for: .seconds(3))
+    try cluster.postgres.start()
+    try await eventually("they wait for it") {
+      try cluster.postgres.query(
+        "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "t"
+    }
     try standby.promote()
     try await hasCounted(counting, 100)
     await counting.end()

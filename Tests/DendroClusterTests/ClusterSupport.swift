@@ -51,18 +51,13 @@ final class TestCluster {
   }
 }
 
-/// Waits until a condition holds: as long as a slow machine may need, but not for ever.
+/// Waits until a condition holds; otherwise the test has failed.
 func eventually(
   _ what: Comment, _ location: SourceLocation = #_sourceLocation,
   _ condition: () throws -> Bool
 ) async throws {
-  let deadline = ContinuousClock.now + .seconds(60)
-  while try !condition() {
-    guard .now < deadline else {
-      Issue.record(what, sourceLocation: location)
-      return
-    }
-    try await Task.sleep(for: .milliseconds(5))
+  if let problem = try await waitUntil(condition) {
+    Issue.record("\(what): \(problem)", sourceLocation: location)
   }
 }
 

@@ -159,16 +159,11 @@ func onOwnThread(_ body: @escaping @Sendable () async throws -> Void) async thro
   try await Task(executorPreference: QueueExecutor(), operation: body).value
 }
 
-/// Waits until a condition holds.
+/// Waits until a condition holds; otherwise the test has failed.
 func eventually(
   _ condition: () async throws -> Bool, sourceLocation: SourceLocation = #_sourceLocation
 ) async throws {
-  let deadline = ContinuousClock.now + .seconds(60)
-  while try await !condition() {
-    guard ContinuousClock.now < deadline else {
-      Issue.record("it has not happened within a minute", sourceLocation: sourceLocation)
-      return
-    }
-    try await Task.sleep(for: .milliseconds(2))
+  if let problem = try await waitUntil(condition) {
+    Issue.record("\(problem)", sourceLocation: sourceLocation)
   }
 }

@@ -20,6 +20,10 @@ package enum Scale {
     return scale
   }()
 
+  /// The only seed that histories of clusters are to have, as `DENDRO_SEED` says, to see one again that has failed.
+  package static let onlySeed =
+    ProcessInfo.processInfo.environment["DENDRO_SEED"].flatMap { UInt64($0) }
+
   /// `count` of the share; at least one.
   package static func scaled(_ count: Int) -> Int { scaled(count, by: share) }
 

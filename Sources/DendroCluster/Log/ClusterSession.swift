@@ -29,12 +29,18 @@ final class ClusterSession {
     timeout = patience
     do throws(PostgresError) {
       connection = try PostgresConnection(
-        settings.address, timeout: patience, interruption: interruption)
+        settings.address, timeout: patience, interruption: interruption, hosts: settings.hosts)
     } catch {
       throw .postgres(error)
     }
-    clusterID = try ClusterSchema.prepare(connection, newID: newClusterID, timeout: timeout)
+    do throws(ClusterError) {
+      clusterID = try ClusterSchema.prepare(connection, newID: newClusterID, timeout: timeout)
+    } catch {
+      if case .postgres(let cause) = error, cause.isSilence { connection.passOverHost() }
+      throw error
+    }
     try beat(lsn: nil)
+    connection.preferHost()
     timeout = settings.statementTimeout
   }
 
@@ -55,6 +61,7 @@ final class ClusterSession {
     do throws(PostgresError) {
       return try connection.execute(sql, parameters, timeout: timeout)
     } catch {
+      if error.isSilence { connection.passOverHost() }
       throw .postgres(error)
     }
   }

@@ -47,7 +47,7 @@ struct ClusterLoop {
     self.node = node
     settings = node.settings
     self.position = position
-    pauses = Pauses(settings.statementTimeout)
+    pauses = settings.pauses
     lookPause = settings.lookIntervals.0
   }
 

@@ -9,6 +9,8 @@ import Synchronization
 /// elsewhere; then the row of the log says whose batch stands. No batch is ever guessed to stand or not to stand.
 final class Leadership: Sendable {
   private let settings: ClusterSettings
+  /// Before the first attempt.
+  private let pauses: Pauses
   private let copy: CopyFile
   /// Ends the wait for an answer: of this object alone.
   private let interruption: Interruption
@@ -59,6 +61,7 @@ final class Leadership: Sendable {
     changed: @escaping @Sendable () -> Void
   ) throws(PostgresError) {
     self.settings = settings
+    pauses = settings.pauses
     self.copy = copy
     interruption = try Interruption()
     self.randomness = randomness
@@ -122,7 +125,8 @@ final class Leadership: Sendable {
     _ batch: SharedBatch, _ session: inout Session
   ) throws(SharedLogFailure) {
     var isUndecided = false
-    var pauses = Pauses(settings.statementTimeout)
+    var pauses = pauses
+    pauses.succeeded()
     while true {
       do throws(ClusterError) {
         let open = try usable(&session, pauses.timeout)

@@ -11,6 +11,9 @@ final class PostgresConnection {
   private var names: [String: String] = [:]
   /// False once an outcome was not known: what the connection says next could belong to another statement.
   private(set) var isUsable = false
+  /// Which host of the address it leads to.
+  private let host: Int
+  private let hosts: HostChoice
 
   /// What the address may set otherwise. A line without an answer is found dead after ten seconds.
   private static let defaults = [
@@ -27,14 +30,17 @@ final class PostgresConnection {
   ///   - address: a `postgresql://` URL, or a line of keys and values; what it lacks is taken from the environment as
   ///     libpq does.
   ///   - timeout: for all of it.
+  ///   - hosts: which host is tried first.
   init(
-    _ address: String, timeout: Duration, interruption: Interruption
+    _ address: String, timeout: Duration, interruption: Interruption,
+    hosts: HostChoice = HostChoice()
   ) throws(PostgresError) {
     self.interruption = interruption
+    self.hosts = hosts
     warning.initialize(to: dendro_pq_warning())
     do throws(PostgresError) {
-      connection = try Self.connect(
-        try PostgresAddress(address), warning, timeout, interruption)
+      (connection, host) = try Self.connect(
+        try PostgresAddress(address), from: hosts.first, warning, timeout, interruption)
     } catch {
       warning.deallocate()
       throw error
@@ -52,15 +58,19 @@ final class PostgresConnection {
   ///
   /// libpq would do that too, but it gives all of the time to a host that takes the connection and says nothing.
   private static func connect(
-    _ address: PostgresAddress, _ warning: UnsafeMutablePointer<dendro_pq_warning>,
-    _ timeout: Duration, _ interruption: Interruption
-  ) throws(PostgresError) -> OpaquePointer {
+    _ address: PostgresAddress, from first: Int,
+    _ warning: UnsafeMutablePointer<dendro_pq_warning>, _ timeout: Duration,
+    _ interruption: Interruption
+  ) throws(PostgresError) -> (OpaquePointer, host: Int) {
     let deadline = ContinuousClock.now + timeout
+    let count = address.hosts.count
     var failures: [String] = []
-    for host in address.hosts {
-      let share = max(deadline - .now, .zero) / (address.hosts.count - failures.count)
+    for index in 0..<count {
+      let host = (first + index) % count
+      let share = max(deadline - .now, .zero) / (count - failures.count)
       do throws(PostgresError) {
-        return try connect(address, host, warning, share, interruption)
+        let connection = try connect(address, address.hosts[host], warning, share, interruption)
+        return (connection, host)
       } catch {
         guard case .unreachable(let reason) = error else { throw error }
         failures.append(reason)
@@ -121,6 +131,12 @@ final class PostgresConnection {
     String(cString: PQerrorMessage(connection)).split(whereSeparator: \.isNewline)
       .map { $0.drop { $0.isWhitespace } }.joined(separator: "; ")
   }
+
+  /// The next connection is made to this host, if it can be.
+  func preferHost() { hosts.prefer(host) }
+
+  /// The next connection is made to another host, if there is one that can be used.
+  func passOverHost() { hosts.passOver(host) }
 
   // MARK: Statements
 

@@ -25,6 +25,15 @@ enum PostgresError: Error, Hashable, CustomStringConvertible {
     }
   }
 
+  /// Whether PostgreSQL has taken a statement and gives no answer that counts, as without its standby. A connection that
+  /// was lost may be made again at once.
+  var isSilence: Bool {
+    switch self {
+    case .timedOut, .unreplicated: true
+    case .badAddress, .unreachable, .lost, .interrupted, .refused, .malformed: false
+    }
+  }
+
   var description: String {
     switch self {
     case .badAddress(let reason): "the address of PostgreSQL is not valid: \(reason)"

@@ -16,25 +16,9 @@ final class ClusterServers {
   }
 
   /// Starts a server; once it shows the data, if PostgreSQL answers.
-  ///
-  /// - Parameter address: of PostgreSQL, or of what stands between.
-  func start(_ name: String, at address: String? = nil) throws -> ServerProcess {
+  func start(_ name: String) throws -> ServerProcess {
     try ServerProcess(
-      "\(folder.path)/\(name)", environment: ["DENDRO_CLUSTER": address ?? postgres.address])
-  }
-
-  /// Removes what a server has, if it has come to have something.
-  func removeDirectory(_ name: String) throws {
-    let path = "\(folder.path)/\(name)"
-    if FileManager.default.fileExists(atPath: path) {
-      try FileManager.default.removeItem(atPath: path)
-    }
-  }
-
-  /// A server in this process, with a copy of all that PostgreSQL has.
-  func openFresh() throws -> Database {
-    try Database.open(
-      at: folder.path + "/fresh", replicatedBy: postgres.address, namespace: "default")
+      "\(folder.path)/\(name)", environment: ["DENDRO_CLUSTER": postgres.address])
   }
 
   static let administrator = ["Authorization": "Bearer owner"]
@@ -53,17 +37,12 @@ final class ClusterServers {
   }
 }
 
-/// Waits until a condition holds: as long as a slow machine may need, but not for ever.
+/// Waits until a condition holds; otherwise the test has failed.
 func eventually(
   _ what: Comment, _ location: SourceLocation = #_sourceLocation,
   _ condition: () throws -> Bool
 ) async throws {
-  let deadline = ContinuousClock.now + .seconds(60)
-  while try !condition() {
-    guard .now < deadline else {
-      Issue.record(what, sourceLocation: location)
-      return
-    }
-    try await Task.sleep(for: .milliseconds(5))
+  if let problem = try await waitUntil(condition) {
+    Issue.record("\(what): \(problem)", sourceLocation: location)
   }
 }

@@ -2,7 +2,7 @@ import DendroPlatform
 import Foundation
 import Synchronization
 
-/// A line to PostgreSQL that can be cut, held, or lose what comes back.
+/// A line to PostgreSQL that can be cut, held, slow, or lose what comes back.
 package final class PostgresProxy: Sendable {
   package enum Mode: Int, Sendable {
     /// Passes everything on.
@@ -11,6 +11,8 @@ package final class PostgresProxy: Sendable {
     case held
     /// Passes on what clients send, and loses the answers.
     case deaf
+    /// Passes everything on slowly and in small pieces: when it is cut, only the beginning of much has come.
+    case slow
     /// Ends each connection at once.
     case closed
   }
@@ -20,6 +22,10 @@ package final class PostgresProxy: Sendable {
     var sockets: Set<CInt> = []
     var isEnded = false
   }
+
+  /// In microseconds, before each piece of a slow line.
+  private static let slowPause: UInt32 = 40_000
+  private static let slowByteCount = 200
 
   package let port: Int
   private let listener: CInt
@@ -114,8 +120,11 @@ package final class PostgresProxy: Sendable {
       guard passes(mode) else { continue }
       var sent = 0
       while sent < count {
+        let isSlow = proxy?.state.withLock({ $0.mode }) == .slow
+        if isSlow { usleep(Self.slowPause) }
+        let size = isSlow ? min(Self.slowByteCount, count - sent) : count - sent
         let part = bytes.withUnsafeBytes {
-          send(to, $0.baseAddress! + sent, count - sent, CInt(MSG_NOSIGNAL))
+          send(to, $0.baseAddress! + sent, size, CInt(MSG_NOSIGNAL))
         }
         if part <= 0 { break }
         sent += part

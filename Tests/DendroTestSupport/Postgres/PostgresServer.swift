@@ -17,6 +17,8 @@ package final class PostgresServer {
   package static var isInstalled: Bool { programs != nil }
 
   package let port: Int
+  /// The disk that it has for itself.
+  package private(set) var disk: SmallDisk?
   private let folder: TemporaryFolder
   private var process: Process?
   private var data: String { folder.path + "/data" }
@@ -28,9 +30,11 @@ package final class PostgresServer {
   /// - Parameter settings: lines of its configuration.
   package convenience init(_ settings: String...) throws { try self.init(settings) }
 
-  package init(_ settings: [String]) throws {
+  /// - Parameter diskSize: of a disk of its own, in bytes; nil: it is in the folder of all temporary files.
+  package init(_ settings: [String], diskSize: Int? = nil) throws {
     folder = try Self.folder()
     port = try Self.freePort()
+    disk = try diskSize.map { try SmallDisk(at: folder.path + "/data", size: $0, owner: Self.user) }
     try Self.run(
       "initdb", "--no-sync", "-A", "trust", "-U", "postgres", "--locale=C.UTF-8", "-E", "UTF8",
       "-D", folder.path + "/data")
@@ -39,29 +43,45 @@ package final class PostgresServer {
   }
 
   /// Makes a standby of another server, and starts it.
+  ///
+  /// - Parameters:
+  ///   - address: where it finds that server; nil: where it is.
+  ///   - diskSize: see above.
   package init(
-    standbyOf primary: PostgresServer, name: String, _ settings: [String] = []
+    standbyOf primary: PostgresServer, at address: String? = nil, name: String,
+    _ settings: [String] = [], diskSize: Int? = nil
   ) throws {
     folder = try Self.folder()
     port = try Self.freePort()
+    disk = try diskSize.map { try SmallDisk(at: folder.path + "/data", size: $0, owner: Self.user) }
     try Self.run(
       "pg_basebackup", "--no-sync", "-R", "-c", "fast", "-D", folder.path + "/data", "-d",
-      primary.address + "?application_name=\(name)")
+      (address ?? primary.address) + "?application_name=\(name)")
     try configure(settings)
     try start()
   }
 
-  deinit { kill() }
+  deinit {
+    kill()
+    // Before the folder that it is in.
+    disk = nil
+  }
 
   private static func folder() throws -> TemporaryFolder {
     let folder = try TemporaryFolder()
-    if getuid() == 0, let user = getpwnam("postgres") {
-      guard chown(folder.path, user.pointee.pw_uid, user.pointee.pw_gid) == 0 else {
+    if let user {
+      guard chown(folder.path, user.id, user.group) == 0 else {
         throw Failure(description: "chown \(folder.path)")
       }
     }
     return folder
   }
+
+  /// Who runs it, if these tests are run by root; nil: whoever runs them.
+  private static let user: (id: uid_t, group: gid_t)? = {
+    guard getuid() == 0, let user = getpwnam("postgres") else { return nil }
+    return (user.pointee.pw_uid, user.pointee.pw_gid)
+  }()
 
   private func configure(_ settings: [String]) throws {
     let file = data + "/postgresql.auto.conf"
@@ -123,6 +143,9 @@ package final class PostgresServer {
     isStarted.wait()
     if let failure { throw failure }
   }
+
+  /// False once it has ended, also by itself.
+  package var isRunning: Bool { process?.isRunning ?? false }
 
   /// Ends it at once, as a power cut would, but for what the system has written by then.
   package func kill() {
