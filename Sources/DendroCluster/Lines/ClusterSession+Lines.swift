@@ -2,10 +2,18 @@ extension ClusterSession {
   /// Says where other servers open lines to this one, if there is a table for that. What servers that are gone have said is
   /// removed.
   func offer(_ address: LineAddress) throws(ClusterError) {
+    // The schema may be one of an earlier release.
+    if try !isOffered(address), try makeTables() { _ = try isOffered(address) }
+  }
+
+  /// - Returns: false if there is no table, or none for this server.
+  private func isOffered(_ address: LineAddress) throws(ClusterError) -> Bool {
     do throws(ClusterError) {
       try writeOffer(address)
+      return true
     } catch {
       guard error.isMissingTable else { throw error }
+      return false
     }
   }
 
@@ -50,11 +58,5 @@ extension ClusterSession {
     } catch {
       throw .postgres(error)
     }
-  }
-}
-
-extension ClusterError {
-  fileprivate var isMissingTable: Bool {
-    if case .postgres(let error) = self { error.isMissingTable } else { false }
   }
 }

@@ -75,10 +75,7 @@ enum ClusterSchema {
   private static func findOrMake(
     _ connection: PostgresConnection, _ newID: [UInt8], _ timeout: Duration
   ) throws(PostgresError) -> (id: [UInt8], version: Int64)? {
-    if let found = try find(connection, timeout) {
-      try addTables(connection, timeout)
-      return found
-    }
+    if let found = try find(connection, timeout) { return found }
     try connection.executeScript(creation, timeout: timeout)
     _ = try connection.execute(
       "INSERT INTO dendro.cluster (one, id, version) VALUES (1, $1, $2) ON CONFLICT DO NOTHING",
@@ -102,22 +99,6 @@ enum ClusterSchema {
     }
   }
 
-  /// Makes the tables that servers of earlier releases have not made, if this server may. It does without them.
-  private static func addTables(
-    _ connection: PostgresConnection, _ timeout: Duration
-  ) throws(PostgresError) {
-    do throws(PostgresError) {
-      _ = try connection.execute("SELECT opening FROM dendro.line WHERE 1 = 0", timeout: timeout)
-    } catch {
-      guard error.isMissingTable else { throw error }
-      do throws(PostgresError) {
-        try connection.executeScript(creation, timeout: timeout)
-      } catch {
-        guard case .refused = error else { throw error }
-      }
-    }
-  }
-
   private static func check(
     _ found: (id: [UInt8], version: Int64)
   ) throws(ClusterError) -> ClusterID {
@@ -133,5 +114,12 @@ extension PostgresError {
   /// Whether a table is not there, or not for this server.
   var isMissingTable: Bool {
     if case .refused(let state, _) = self { ["42P01", "42501"].contains(state) } else { false }
+  }
+}
+
+extension ClusterError {
+  /// Whether a table is not there, or not for this server.
+  var isMissingTable: Bool {
+    if case .postgres(let error) = self { error.isMissingTable } else { false }
   }
 }

@@ -23,10 +23,8 @@ extension ClusterSession {
       return try findOrders()
     } catch {
       // No such table, or no right to it.
-      guard case .postgres(.refused(let state, _)) = error, ["42P01", "42501"].contains(state)
-      else { throw error }
-      let isMade = state == "42P01" ? try makeTables() : false
-      if !isMade { orderPause = .now + Self.orderPauseDuration }
+      guard error.isMissingTable else { throw error }
+      if try !makeTables() { orderPause = .now + Self.orderPauseDuration }
       return ClusterOrders()
     }
   }
