@@ -96,6 +96,12 @@ struct RESTRequestTests {
         "DELETE", "writeSizeLimit=huge",
         "writeSizeLimit must be tiny, small, medium, large or unlimited"
       ),
+      ("GET", "atLeast=", "atLeast must be the number of a write, as X-Dendro-LSN has it"),
+      ("GET", "atLeast=-1", "atLeast must be the number of a write, as X-Dendro-LSN has it"),
+      (
+        "HEAD", "atLeast=18446744073709551616",
+        "atLeast must be the number of a write, as X-Dendro-LSN has it"
+      ),
       ("GET", "callback=alert(1)//", "callback must be the name of a function"),
       ("GET", "callback=1a", "callback must be the name of a function"),
       (
@@ -130,6 +136,7 @@ struct RESTRequestTests {
     "parameters that are taken",
     arguments: [
       ("GET", "timeout=3ms"), ("GET", "timeout=15min"), ("GET", "timeout=900s"),
+      ("GET", "atLeast=0"), ("HEAD", "atLeast=18446744073709551615"),
       ("DELETE", "writeSizeLimit=tiny"), ("DELETE", "writeSizeLimit=unlimited"),
       ("GET", "callback=$a._b1"), ("GET", "download=a%20b.json"), ("GET", "unknown=value&_=1"),
       ("GET", "ac=token&disableTriggers=true"),

@@ -64,6 +64,15 @@ struct RESTParameters {
     throw .badRequest("timeout must be a positive number of ms, s or min")
   }
 
+  /// The number of a write that a reading has to show; nil for any state.
+  func atLeast() throws(RESTError) -> UInt64? {
+    guard let text = target["atLeast"] else { return nil }
+    guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let lsn = UInt64(text) else {
+      throw .badRequest("atLeast must be the number of a write, as X-Dendro-LSN has it")
+    }
+    return lsn
+  }
+
   /// How long a write may take; nil for what the database's settings say.
   func writeSizeLimit() throws(RESTError) -> WriteSizeLimit? {
     guard let text = target["writeSizeLimit"] else { return nil }

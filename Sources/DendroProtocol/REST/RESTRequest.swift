@@ -59,6 +59,8 @@ package struct RESTRequest: Sendable {
   package let download: String?
   /// After which a reading is given up; nil for never.
   package let timeout: Duration?
+  /// The write that a reading has to show; nil for any state.
+  package let atLeast: UInt64?
   /// How long a write may take; nil for what the database's settings say.
   package let writeSizeLimit: WriteSizeLimit?
   /// Whether the answer is a stream of events.
@@ -121,6 +123,7 @@ package struct RESTRequest: Sendable {
     callback = reads ? try parameters.callback() : nil
     download = reads ? try parameters.download() : nil
     timeout = reads ? try parameters.timeout() : nil
+    atLeast = reads && isData ? try parameters.atLeast() : nil
     writeSizeLimit = method.isWrite ? try parameters.writeSizeLimit() : nil
     lastEventID = headers["last-event-id"].flatMap { UInt64($0) }
     wantsEventIDs = headers["last-event-id"] != nil || parameters.flag("eventIds")

@@ -45,6 +45,8 @@ final class Exchange: @unchecked Sendable {
   private let time = systemMilliseconds()
   private let start = ContinuousClock.now
   private let outcome = Mutex(Outcome())
+  /// The last write that the server shows, if answers say that.
+  private let shownLSN = Mutex<(@Sendable () -> UInt64)?>(nil)
 
   private enum Phase {
     case head
@@ -289,7 +291,17 @@ final class Exchange: @unchecked Sendable {
     }
   }
 
-  func finish(_ answer: RESTAnswer) { finish(.whole(answer)) }
+  func finish(_ answer: RESTAnswer) {
+    var answer = answer
+    if answer.status < 400, let lsn = shownLSN.withLock({ $0 })?() {
+      answer.headers.append("X-Dendro-LSN", "\(lsn)")
+      answer.headers.append("Access-Control-Expose-Headers", "X-Dendro-LSN")
+    }
+    finish(.whole(answer))
+  }
+
+  /// Has the answer say the last write that the server shows, unless the request is refused.
+  func tellLSN(_ shown: @escaping @Sendable () -> UInt64) { shownLSN.withLock { $0 = shown } }
 
   private func send(_ answer: Answer, _ connection: OpaquePointer) -> MHD_Result {
     phase = .answered

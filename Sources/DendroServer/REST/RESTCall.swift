@@ -19,6 +19,7 @@ struct RESTCall: Sendable {
   func refuse(_ error: RESTError) { exchange.finish(RESTAnswer(error, to: request)) }
 
   func perform(in namespace: Namespace) {
+    if namespace.isShared { exchange.tellLSN { namespace.engine.head.lsn.rawValue } }
     switch request.resource {
     case .data(let path), .priority(let path):
       // What is not in memory yet is read from the disk: not on the thread of other connections.
@@ -26,7 +27,9 @@ struct RESTCall: Sendable {
         let reads = request.conditions.ifMatch != nil && !namespace.isLoaded
         runInBackground(reads || exchange.body.count > Self.inlineLimit) { write(path, namespace) }
       } else {
-        runInBackground(!namespace.isLoaded) { read(path, namespace) }
+        whenShown(request.atLeast, in: namespace) {
+          runInBackground(!namespace.isLoaded) { read(path, namespace) }
+        }
       }
     case .settings(let name): answerSettings(name, namespace)
     case .databases:

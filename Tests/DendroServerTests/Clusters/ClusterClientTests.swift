@@ -28,6 +28,35 @@ struct ClusterClientTests {
     try http(server)("GET", target).body
   }
 
+  // MARK: Reading what was seen elsewhere
+
+  @Test("a reading at any server shows the write that it names, or says that it does not")
+  func atLeast() async throws {
+    let servers = try ["a", "b", "c"].map { try cluster.start($0) }
+    let (leader, followers) = try await ClusterServers.roles(of: servers)
+    for number in 1...60 {
+      let writer = number % 3 == 0 ? followers[0] : leader
+      let written = try http(writer)("PUT", "/a.json", "\(number)")
+      let lsn = try #require(written.headers["x-dendro-lsn"].flatMap { UInt64($0) })
+      #expect(lsn >= number)
+      for reader in servers {
+        let read = try http(reader)("GET", "/a.json?atLeast=\(lsn)")
+        #expect(read.body == "\(number)")
+        let shown = try #require(read.headers["x-dendro-lsn"].flatMap { UInt64($0) })
+        #expect(shown >= lsn)
+      }
+    }
+    // A browser's page may read it.
+    let exposed = try http(leader)("GET", "/a.json").headers["access-control-expose-headers"]
+    #expect(exposed?.contains("X-Dendro-LSN") == true)
+    let early = try http(followers[1])("GET", "/a.json?atLeast=1000000&timeout=50ms")
+    #expect(early.status == 400)
+    let late = try http(followers[1])("GET", "/a.json?atLeast=1000000")
+    #expect(late.status == 504)
+    #expect(late.body.contains("and not 1000000 yet"), "\(late.body)")
+    #expect(late.headers["x-dendro-lsn"] == nil)
+  }
+
   // MARK: Writes
 
   @Test("a follower takes all writes of REST, and shows them when it answers")
