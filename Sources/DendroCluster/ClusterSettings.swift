@@ -52,6 +52,9 @@ struct ClusterSettings: Sendable {
   /// Between attempts to reach PostgreSQL.
   var pauses: Pauses {
     // An address that cannot be read is refused where it is used.
-    Pauses(statementTimeout, hostCount: (try? PostgresAddress(address))?.hosts.count ?? 1)
+    Pauses(statementTimeout, hostCount: hostCount)
   }
+
+  /// Of the address.
+  var hostCount: Int { (try? PostgresAddress(address))?.hosts.count ?? 1 }
 }

@@ -216,6 +216,9 @@ struct SuccessionTests {
       #expect(!mayLead(&succession, orders, after: .zero))
       #expect(!mayLead(&succession, orders, after: .seconds(2)))
       #expect(mayLead(&succession, orders, after: .seconds(3)))
+      // The next time that no server leads it begins anew.
+      succession.leaderIsThere()
+      #expect(!mayLead(&succession, orders, after: .seconds(9)))
     }
   }
 }

@@ -142,6 +142,66 @@ struct RepairTests {
     #expect(error?.message.contains("other writes from write 3 on") == true)
   }
 
+  @Test("another log is told from the copy also if none of its batches ends where the copy does")
+  func spanning() async throws {
+    try await lost()
+    let second = try cluster.open("2")
+    for number in 1...4 { try await second.reference(withPath: "other").setValue(number) }
+    try await second.close()
+    try join(4...6)
+    let repair = try repair()
+    let question = try #require(repair.question)
+    #expect(question.writes == 3...5)
+    #expect(question.obstacle == "PostgreSQL has other writes from write 3 on")
+    repair.close()
+    let error = #expect(throws: DatabaseError.self) { try cluster.open("1") }
+    #expect(error?.message.contains("other writes from write 3 on") == true)
+    // One that has the beginning of a batch goes on.
+    let third = try cluster.open("2")
+    #expect(try await third.value("other") == 4)
+    try await third.close()
+  }
+
+  /// Makes one batch of those that have a write each.
+  private func join(_ writes: ClosedRange<UInt64>) throws {
+    var payloads: [[UInt8]] = []
+    var times: [Int64] = []
+    for lsn in writes {
+      let text = try cluster.postgres.query(
+        "SELECT encode(body, 'hex') FROM dendro.log WHERE last = \(lsn)")
+      let digits = Array(text)
+      let bytes = stride(from: 0, to: digits.count - 1, by: 2).compactMap {
+        UInt8(String(digits[$0...$0 + 1]), radix: 16)
+      }
+      try BatchBody.decode(bytes, firstLSN: LogSequenceNumber(lsn)) { records in
+        for record in records {
+          payloads.append(Array(record.payload))
+          times.append(record.baseTime)
+        }
+      }
+    }
+    let all = payloads.flatMap(\.self)
+    let body = all.withUnsafeBytes { all in
+      var start = 0
+      return BatchBody.encode(
+        payloads.indices.map { index in
+          defer { start += payloads[index].count }
+          return SharedRecord(
+            firstLSN: LogSequenceNumber(writes.lowerBound + UInt64(index)), count: 1,
+            baseTime: times[index],
+            payload: UnsafeRawBufferPointer(
+              rebasing: all[start..<start + payloads[index].count]))
+        })
+    }
+    let text = body.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    try cluster.postgres.query(
+      """
+      DELETE FROM dendro.log WHERE last >= \(writes.lowerBound) AND last < \(writes.upperBound);
+      UPDATE dendro.log SET first = \(writes.lowerBound), size = \(body.count), body = decode('\(text)', 'hex')
+        WHERE last = \(writes.upperBound)
+      """)
+  }
+
   @Test("while another server leads, nothing is put back; once it is gone, it is")
   func led() async throws {
     try await lost()

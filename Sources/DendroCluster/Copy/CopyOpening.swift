@@ -27,6 +27,8 @@ struct CopyOpening {
     CheckpointPublishing.removeRest(in: directory)
     func openData() throws(EngineError) -> Engine { try open(dataDirectory, databaseID) }
     guard FileManager.default.fileExists(atPath: dataDirectory) else {
+      // What was noted is of a copy that was moved away.
+      if copy.position != nil { try copy.claim(databaseID) }
       return try begin(openData)
     }
     let engine: Engine
@@ -130,7 +132,11 @@ struct CopyOpening {
         \(dataDirectory) has writes up to \(max(last, known.lsn))
         """)
     }
-    guard let chain = try chain(at: known.lsn, head) else { return nil }
+    guard let chain = try chain(at: known.lsn, head) else {
+      // The copy ends with a batch: a log in which none ends there has others.
+      if try session.spans(known.lsn) { throw otherLog(known.lsn) }
+      return nil
+    }
     guard chain == known.chain else { throw otherLog(known.lsn) }
     if last == known.lsn { return CopyPosition(known) }
     if last < known.lsn {
@@ -142,7 +148,8 @@ struct CopyOpening {
     if let shared = try self.chain(at: last, head) {
       guard shared == own else { throw otherLog(last) }
     } else if let next = try session.batches(behind: last).first, next.firstLSN <= last {
-      // The disk has lost the rest of a batch.
+      // The disk has lost the rest of a batch. What it has of it is the same.
+      guard try follows(next, known, head, upTo: last) == own else { throw otherLog(last) }
       return CopyPosition(lsn: last, chain: nil)
     }
     return CopyPosition(lsn: last, chain: own)
@@ -152,6 +159,20 @@ struct CopyOpening {
     at lsn: LogSequenceNumber, _ head: SharedHead
   ) throws(ClusterError) -> LogChain? {
     lsn == head.position.lsn ? head.position.chain : try session.chain(at: lsn)
+  }
+
+  /// The chain of the copy's records before a batch, and of the batch's own up to a write; nil if the log has another chain
+  /// before the batch.
+  private func follows(
+    _ batch: LoggedBatch, _ known: LogPosition, _ head: SharedHead, upTo last: LogSequenceNumber
+  ) throws(ClusterError) -> LogChain? {
+    guard batch.firstLSN > known.lsn else { return nil }
+    let before = LogSequenceNumber(batch.firstLSN.rawValue - 1)
+    let chain = try followed(known, to: before)
+    if let shared = try self.chain(at: before, head), shared != chain { return nil }
+    return try BatchBody.decode(batch.body, firstLSN: batch.firstLSN) { records in
+      chain.appending(records.filter { $0.lastLSN <= last })
+    }
   }
 
   private func otherLog(_ lsn: LogSequenceNumber) -> ClusterError {

@@ -242,6 +242,19 @@ final class ClusterSession {
     }
   }
 
+  /// Whether the log has a batch that begins up to a write and ends behind it.
+  func spans(_ lsn: LogSequenceNumber) throws(ClusterError) -> Bool {
+    let rows = try execute(
+      "SELECT first FROM dendro.log WHERE namespace = $1 AND last > $2 ORDER BY last LIMIT 1",
+      [namespace, .integer(Int64(lsn.rawValue))])
+    guard rows.count > 0 else { return false }
+    do throws(PostgresError) {
+      return try rows.lsn(0, 0) <= lsn
+    } catch {
+      throw .postgres(error)
+    }
+  }
+
   /// The batches behind a write, in their order: some megabytes of them at most, and at least one if there is one.
   func batches(behind lsn: LogSequenceNumber) throws(ClusterError) -> [LoggedBatch] {
     guard let end = try endOfBatches(behind: lsn, byteCount: Self.readByteCount) else {

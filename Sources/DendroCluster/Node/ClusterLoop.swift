@@ -269,11 +269,13 @@ struct ClusterLoop {
 
   /// Whether this server begins to lead, since no other does.
   private mutating func mayLead(
-    _ session: ClusterSession, behind epoch: Epoch
+    _ session: ClusterSession, _ head: SharedHead
   ) throws(ClusterError) -> Bool {
     orders = try session.orders()
+    // Nobody waits for a move whose command has been ended since.
+    if head.leader != .none { orders.move = nil }
     return succession.mayLead(
-      orders, behind: epoch, of: settings.serverID, at: settings.ownAddress,
+      orders, behind: head.epoch, of: settings.serverID, at: settings.ownAddress,
       delay: settings.takeoverDelay)
   }
 
@@ -314,7 +316,12 @@ struct ClusterLoop {
       try beginLeading(session, head.epoch, end: head.position)
       return .zero
     }
-    if isLeaderGone(head), try mayLead(session, behind: head.epoch) {
+    let isGone = isLeaderGone(head)
+    if !isGone { succession.leaderIsThere() }
+    if isGone, try !mayLead(session, head) {
+      // The others would see that this server is there, and wait for it.
+      if head.leader == settings.serverID { try session.resign(head.epoch) }
+    } else if isGone {
       let token = node.environment.randomness.bytes(Epoch.tokenByteCount)
       candidate = token
       previous = head.leader == .none ? nil : head.leaderRow

@@ -3,15 +3,21 @@ import DendroStorage
 
 /// A connection to PostgreSQL of a command that asks the servers for something, and takes no part itself. For one thread.
 final class OperatorConnection {
-  private let connection: PostgresConnection
+  private var connection: PostgresConnection
+  private let address: String
   private let timeout: Duration
   private let interruption: Interruption
+  private let hosts = HostChoice()
+  private let hostCount: Int
 
   init(_ address: String, timeout: Duration = .seconds(5)) throws(RepairFailure) {
+    self.address = address
     self.timeout = timeout
     do throws(PostgresError) {
       interruption = try Interruption()
-      connection = try PostgresConnection(address, timeout: timeout, interruption: interruption)
+      hostCount = try PostgresAddress(address).hosts.count
+      connection = try PostgresConnection(
+        address, timeout: timeout, interruption: interruption, hosts: hosts)
     } catch {
       throw RepairFailure(.postgres(error))
     }
@@ -25,7 +31,7 @@ final class OperatorConnection {
   ) throws(RepairFailure) -> PostgresRows {
     do throws(PostgresError) {
       do throws(PostgresError) {
-        return try connection.execute(sql, parameters, timeout: timeout)
+        return try executeAtAnyHost(sql, parameters)
       } catch {
         guard case .refused("42P01", _) = error, try hasCluster() else { throw error }
         try connection.executeScript(ClusterSchema.creation, timeout: timeout)
@@ -38,6 +44,23 @@ final class OperatorConnection {
       default: throw RepairFailure(.postgres(error))
       }
     }
+  }
+
+  /// An old primary that goes on to run commits nothing: then the next host is asked.
+  private func executeAtAnyHost(
+    _ sql: String, _ parameters: [PostgresValue]
+  ) throws(PostgresError) -> PostgresRows {
+    for _ in 1..<max(1, hostCount) {
+      do throws(PostgresError) {
+        return try connection.execute(sql, parameters, timeout: timeout)
+      } catch {
+        guard error.isSilence else { throw error }
+        connection.passOverHost()
+        connection = try PostgresConnection(
+          address, timeout: timeout, interruption: interruption, hosts: hosts)
+      }
+    }
+    return try connection.execute(sql, parameters, timeout: timeout)
   }
 
   private func hasCluster() throws(PostgresError) -> Bool {

@@ -68,6 +68,9 @@ struct Succession {
 
   // MARK: Following
 
+  /// Notes that a server leads.
+  mutating func leaderIsThere() { holdsBack = nil }
+
   /// Whether this server begins to lead now, since no other does. One that is not to lead leaves it to others for a time: if
   /// none has taken it then, none is there.
   mutating func mayLead(

@@ -63,9 +63,7 @@ package final class ClusterRepair {
     adjust(&settings)
     self.settings = settings
     do throws(ClusterError) {
-      session = try ClusterSession(
-        settings, interruption,
-        newClusterID: Environment.system.randomness.bytes(ClusterID.byteCount))
+      session = try Self.session(settings, interruption)
       try copy.check(session)
       if lock == nil {
         difference = nil
@@ -79,6 +77,25 @@ package final class ClusterRepair {
       throw RepairFailure(error)
     }
     question = difference.map { Question($0) }
+  }
+
+  /// Connects to the host that commits: an old primary that goes on to run does not.
+  private static func session(
+    _ settings: ClusterSettings, _ interruption: Interruption
+  ) throws(ClusterError) -> ClusterSession {
+    var failureCount = 0
+    while true {
+      do throws(ClusterError) {
+        return try ClusterSession(
+          settings, interruption,
+          newClusterID: Environment.system.randomness.bytes(ClusterID.byteCount))
+      } catch {
+        failureCount += 1
+        guard case .postgres(let cause) = error, cause.isSilence,
+          failureCount < settings.hostCount
+        else { throw error }
+      }
+    }
   }
 
   /// Lets servers use the directory again. Nothing can be done any more.

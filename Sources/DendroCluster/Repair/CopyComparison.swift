@@ -43,7 +43,10 @@ struct CopyComparison {
 
   /// Whether PostgreSQL's log is not the one that the copy is of, although it is as long.
   private func isOther(_ known: LogPosition, _ head: LogPosition) throws(ClusterError) -> Bool {
-    guard let shared = try chain(at: known.lsn, head) else { return false }
+    guard let shared = try chain(at: known.lsn, head) else {
+      // The copy ends with a batch: a log in which none ends there has others.
+      return try session.spans(known.lsn)
+    }
     if shared != known.chain { return true }
     guard last > known.lsn, let shared = try chain(at: last, head),
       let own = try? chain(behind: known, upTo: last)

@@ -117,7 +117,11 @@ private final class Asking {
       throw .refused("another command has begun to compare the servers of \(namespace)")
     }
     let answers = try waitForAnswers()
-    let servers = alive.map { server in
+    // One that has gone since has said what it has.
+    let gone = watched.values.map(\.server).filter { server in
+      answers[server.id] != nil && !alive.contains { $0.id == server.id }
+    }
+    let servers = (alive + gone).map { server in
       let hashes = answers[server.id]?.hashes
       return ClusterVerification.Server(
         name: server.id.description, address: server.address.isEmpty ? nil : server.address,
