@@ -239,7 +239,7 @@ struct ClusterFaultTests {
       try cluster.postgres.query("SELECT pg_current_wal_lsn() > '\(lsn)'") == "t"
     }
     cluster.postgres.kill()
-    // Servers find nobody for a while.
+    // For a while servers cannot connect to PostgreSQL.
     try await Task.sleep(for: .seconds(3))
     try cluster.postgres.start()
     try await eventually("they wait for it") {

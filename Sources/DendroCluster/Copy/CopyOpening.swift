@@ -88,8 +88,8 @@ struct CopyOpening {
     }
     if let failure, try !session.continues(behind: .zero) { throw failure }
     let position = CopyPosition(lsn: .zero, chain: try session.chain(at: .zero))
-    // If the server's directory was removed meanwhile, the engine would make it again, without the file `cluster`, and
-    // nobody could say whose data it has.
+    // If the server's directory was removed meanwhile, the engine would make it again without the file `cluster`, and no
+    // later opening would take it.
     guard mkdir(dataDirectory, 0o700) == 0 || errno == EEXIST else {
       throw .files("make \(dataDirectory): \(String(cString: strerror(errno)))")
     }

@@ -7,11 +7,10 @@ import Synchronization
 ///
 /// Each line is TLS with the key of the process that is called, which only those know who read PostgreSQL's schema `dendro`.
 package final class ServerLines: Sendable {
-  /// Where others call this process; nil if nobody can.
+  /// Where other servers open lines to this process; nil if it takes none.
   let address: LineAddress?
   private let loop: LineLoop
   private let state = Mutex(State())
-  private let listener: LineListener?
 
   /// Those that wait to say who they are, at most.
   private static let unknownCountMax = 64
@@ -24,7 +23,7 @@ package final class ServerLines: Sendable {
   }
 
   /// For those that are never called: they call others.
-  static let calling: ServerLines? = try? ServerLines(listener: nil, address: nil, LineLoop())
+  static let calling: ServerLines? = try? ServerLines(address: nil, LineLoop())
 
   /// Listens for other servers.
   ///
@@ -50,7 +49,6 @@ package final class ServerLines: Sendable {
     }
     let listener = LineListener(descriptor)
     self.init(
-      listener: listener,
       address: LineAddress(host: advertisedHost, port: LineSocket.port(of: descriptor)), loop)
     listener.taken.withLock { taken in
       taken = { [weak self] descriptor in
@@ -60,8 +58,7 @@ package final class ServerLines: Sendable {
     loop.add(listener)
   }
 
-  private init(listener: LineListener?, address: LineAddress?, _ loop: LineLoop) {
-    self.listener = listener
+  private init(address: LineAddress?, _ loop: LineLoop) {
     self.address = address
     self.loop = loop
   }
@@ -126,7 +123,7 @@ package final class ServerLines: Sendable {
   /// Opens a line, which may wait for some seconds.
   ///
   /// - Parameter hello: the first message.
-  /// - Returns: nil if nobody takes it.
+  /// - Returns: nil if there is no memory for it.
   func call(
     _ address: LineAddress, hello: LineMessage, _ handler: any Line.Handler
   ) throws(LineSocket.Failure) -> Line? {

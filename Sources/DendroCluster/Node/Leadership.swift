@@ -93,6 +93,7 @@ final class Leadership: Sendable {
   /// As `SharedLog.append(_:)`.
   ///
   /// - Returns: what PostgreSQL has now; nil without records.
+  @discardableResult
   func append(_ records: [SharedRecord]) throws(SharedLogFailure) -> LoggedBatch? {
     guard
       let (epoch, before) = state.withLock({ state in

@@ -131,7 +131,7 @@ final class LogRestoring {
         }
         do throws(SharedLogFailure) {
           // One record at a time, whatever the batch was: a copy that ends behind any of them can go on from there.
-          _ = try leadership.append([record])
+          try leadership.append([record])
         } catch {
           refusal = Self.refusal(error, at: record.firstLSN, to: last)
         }

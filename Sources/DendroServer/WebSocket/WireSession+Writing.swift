@@ -66,7 +66,7 @@ extension WireSession {
       JudgedDraft(draft: draft, path: path, condition: condition, write: encoded, judge: judge))
   }
 
-  /// Whether answers say how the rules decided: an administrator asks as somebody else.
+  /// Whether answers say how the rules decided: an administrator asks under another identity.
   var wantsTrace: Bool { if case .standIn = identity { true } else { false } }
 
   /// - Parameter ended: called with the result before the answer.
