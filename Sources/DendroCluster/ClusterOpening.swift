@@ -109,6 +109,8 @@ struct ClusterOptions: Sendable {
   var showsAtOnce = true
   /// To other servers; nil: all goes through PostgreSQL.
   var lines: ServerLines? = .calling
+  /// See `ClusterSettings.spreadDelay`.
+  var spreadDelay: Duration?
   /// Changes the settings, for tests.
   var adjust: @Sendable (inout ClusterSettings) -> Void = { _ in }
 
@@ -120,6 +122,7 @@ struct ClusterOptions: Sendable {
   func settings(_ serverID: ServerID) -> ClusterSettings {
     var settings = ClusterSettings(
       address: address, namespace: namespace, serverID: serverID, ownAddress: ownAddress)
+    settings.spreadDelay = spreadDelay
     adjust(&settings)
     return settings
   }

@@ -29,6 +29,9 @@ struct ClusterSettings: Sendable {
   var beatInterval = Duration.seconds(1)
   /// How long a leader's counter stands still before another server takes over.
   var takeoverDelay = Duration.seconds(3)
+  /// How long another server is the one that is to lead before this one hands over, and up to twice as long; nil: only
+  /// operators change who leads. Namespaces of one server do not change hands all at once.
+  var spreadDelay: Duration?
   /// Between two looks at the log while there is news, and the longest pause between two.
   var lookIntervals = (Duration.milliseconds(5), Duration.milliseconds(40))
   /// Between two looks while the leader sends its batches over a line.

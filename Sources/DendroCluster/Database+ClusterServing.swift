@@ -17,6 +17,7 @@ extension Database {
     cluster.lines = lines
     // Clients of one server tell those of others what they have seen.
     cluster.showsAtOnce = false
+    cluster.spreadDelay = .seconds(30)
     return try ClusterOpening(path, cluster, options).run()
   }
 

@@ -33,7 +33,9 @@ struct ClusterCommandTests {
     (["cluster", "verify"], "NAMESPACE is missing"), (["cluster", "drain"], "SERVER is missing"),
     (["cluster", "move", "app"], "SERVER is missing"),
     (["cluster", "drain", "a", "--dry-run", nowhere], "'cluster drain' has no option '--dry-run'"),
-    (["cluster", "move", "app", "a", "--end"], "'cluster move' has no option '--end'"),
+    (["cluster", "move", "--end"], "NAMESPACE is missing"),
+    (["cluster", "move", "app", nowhere, "more", "--end"], "one word too many: 'more'"),
+    (["cluster", "verify", "app", "--end"], "'cluster verify' has no option '--end'"),
     (["cluster", "status", nowhere, "more"], "one word too many: 'more'"),
     (["cluster", "status", nowhere, "--dry-run"], "'cluster status' has no option '--dry-run'"),
   ]

@@ -67,6 +67,11 @@ struct ClusterCommandOrderTests {
     #expect(moved.status == 0, "\(moved.output)")
     #expect(moved.output == "shop: \(place) leads\n")
     #expect(leads(first, "shop") && leads(second, "default"))
+    let left = try dendro("cluster", "move", "--end", "shop", postgres.address)
+    #expect(left.output == "shop: its servers choose who leads\n")
+    let again = try dendro("cluster", "move", "--end", "shop", postgres.address)
+    #expect(again.status == 1)
+    #expect(again.output.contains("shop was not moved"), "\(again.output)")
 
     let verified = try dendro("cluster", "verify", "default", postgres.address)
     #expect(verified.status == 0, "\(verified.output)")

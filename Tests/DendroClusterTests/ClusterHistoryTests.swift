@@ -80,7 +80,17 @@ struct ClusterHistoryTests {
   ) async throws {
     let number = random.below(servers.count)
     let server = servers[number]
-    switch random.below(8) {
+    switch random.below(9) {
+    case 8:
+      // Refused if another server has just taken over.
+      let address = cluster.postgres.address
+      for _ in 0..<4 {
+        let next = servers[random.below(servers.count)].database.withLock { $0 }?.node
+        let id = next?.settings.serverID.description ?? ""
+        _ = try? await waiting {
+          try ClusterMove.run("shop", to: id, address: address, patience: .seconds(1))
+        }
+      }
     case 7:
       // Lines between servers, if there are some.
       let nodes = servers.compactMap { $0.database.withLock { $0 }?.node }

@@ -61,6 +61,13 @@ func eventually(
   }
 }
 
+/// Runs what waits on a thread of its own.
+func waiting<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+  try await withCheckedThrowingContinuation { continuation in
+    Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+  }
+}
+
 extension Database {
   var isLeader: Bool { clusterStatus?.role == .leader }
 

@@ -15,13 +15,6 @@ struct OrderTests {
 
   init() throws { cluster = try TestCluster() }
 
-  /// On a thread of its own, since it waits.
-  private func waiting<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
-    try await withCheckedThrowingContinuation { continuation in
-      Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
-    }
-  }
-
   private func name(_ database: Database) throws -> String {
     try #require(database.clusterStatus?.server)
   }
@@ -129,12 +122,82 @@ struct OrderTests {
       }
     }
     #expect(try await !move(to: try name(databases[1])))
-    #expect(try cluster.postgres.query("SELECT count(*) FROM dendro.move") == "0")
+    #expect(try cluster.postgres.query("SELECT count(*) FROM dendro.move") == "1")
     await #expect(throws: RepairFailure.self) { _ = try await move(to: "nobody") }
     await #expect(throws: RepairFailure.self) { _ = try await drain("nobody") }
     _ = try await drain(try name(databases[2]))
     await #expect(throws: RepairFailure.self) { _ = try await move(to: try name(databases[2])) }
     for database in databases { try await database.close() }
+  }
+
+  /// Opens a server that takes clients, and hands over quickly what another one is to lead.
+  private func open(
+    _ server: String, _ name: String, namespace: String = "shop"
+  ) throws -> Database {
+    try cluster.open(name, namespace: namespace) { settings in
+      settings.ownAddress = "http://" + server
+      settings.spreadDelay = .milliseconds(300)
+    }
+  }
+
+  @Test("a namespace that was moved is led by its server whenever that is there, until that ends")
+  func place() async throws {
+    let address = cluster.postgres.address
+    let first = try open("a", "1")
+    var second = try open("b", "2")
+    _ = try await move(to: "b")
+    try await eventually("it leads") { second.isLeader }
+    for _ in 1...2 {
+      try await second.close()
+      try await eventually("the other one leads") { first.isLeader }
+      second = try open("b", "2")
+      try await eventually("it leads again") { second.isLeader }
+      try await eventually("the other one follows") { first.clusterStatus?.role == .follower }
+      try await first.reference(withPath: "n").setValue(1)
+    }
+    try await waiting { try ClusterMove.end("shop", address: address) }
+    await #expect(throws: RepairFailure.self) {
+      try await waiting { try ClusterMove.end("shop", address: address) }
+    }
+    try await second.close()
+    try await eventually("the other one leads") { first.isLeader }
+    second = try open("b", "2")
+    // A leader of one namespace is not to be spared work.
+    let epoch = first.clusterStatus?.epoch
+    let counts =
+      "SELECT counter > \(try counter(of: first) + 12) FROM dendro.server WHERE id = \(try id(of: first))"
+    try await eventually("it has looked often") { try cluster.postgres.query(counts) == "t" }
+    #expect(first.isLeader && first.clusterStatus?.epoch == epoch)
+    try await second.close()
+    try await first.close()
+  }
+
+  private func id(of database: Database) throws -> String { "'\\x\(try name(database))'" }
+
+  private func counter(of database: Database) throws -> Int {
+    let text = try cluster.postgres.query(
+      "SELECT counter FROM dendro.server WHERE id = \(try id(of: database))")
+    return try #require(Int(text))
+  }
+
+  @Test("namespaces are spread over the servers that are there")
+  func spreading() async throws {
+    let names = (1...6).map { "n\($0)" }
+    let first = try names.map { try open("a", "1-" + $0, namespace: $0) }
+    try await eventually("one leads all") { first.allSatisfy(\.isLeader) }
+    let second = try names.map { try open("b", "2-" + $0, namespace: $0) }
+    // Each of them has drawn an id, and the higher one is to lead.
+    let count = try zip(first, second).count { try name($0) < name($1) }
+    try await eventually("\(count) are to lead, or as many as balance them") {
+      second.count(where: \.isLeader) >= min(count, 3)
+    }
+    for (index, database) in first.enumerated() {
+      try await database.reference(withPath: "n").setValue(index)
+      #expect(try await database.value("n") == index)
+    }
+    for database in second { try await database.close() }
+    try await eventually("one leads all") { first.allSatisfy(\.isLeader) }
+    for database in first { try await database.close() }
   }
 }
 
@@ -179,11 +242,12 @@ struct SuccessionTests {
     #expect(successor(ClusterOrders()) == nil)
     #expect(successor(ClusterOrders(drained: ["http://second"])) == nil)
     for name in ["http://own", Self.own.description] {
-      #expect(successor(ClusterOrders(drained: [name])) == Self.second)
+      #expect(successor(ClusterOrders(drained: [name])) == Self.third)
     }
-    #expect(
-      successor(ClusterOrders(drained: ["http://own", "http://second"])) == Self.third)
-    #expect(successor(ClusterOrders(drained: ["http://own"]), secondLSN: 9) == Self.third)
+    let withoutThird = ClusterOrders(drained: ["http://own", "http://third"])
+    #expect(successor(withoutThird) == Self.second)
+    #expect(successor(withoutThird, secondLSN: 9) == nil)
+    #expect(successor(ClusterOrders(drained: ["http://own"]), isThere: false) == Self.second)
     #expect(
       successor(ClusterOrders(drained: ["http://own"]), secondLSN: 9, isThere: false) == nil)
     #expect(
@@ -196,6 +260,57 @@ struct SuccessionTests {
     #expect(successor(ClusterOrders(move: (Self.third, 4))) == nil)
     #expect(successor(ClusterOrders(move: (Self.own, 5))) == nil)
     #expect(successor(ClusterOrders(move: (Self.third, 5)), isThere: false) == nil)
+  }
+
+  /// The server that is to lead if the own one has looked for some seconds after three looks.
+  private func preferred(
+    _ orders: ClusterOrders, own: ServerID = own, secondLSN: UInt64 = 10, isThere: Bool = true,
+    address: String = "http://third", after seconds: Int
+  ) -> ServerID? {
+    var (succession, servers) = succession(secondLSN: secondLSN, isThere: isThere)
+    servers[2].address = address
+    func look(_ second: Int) -> ServerID? {
+      succession.preferred(
+        orders, of: own, among: servers, after: .seconds(10), now: start + .seconds(second))?.id
+    }
+    #expect(look(0) == nil)
+    let last = look(seconds)
+    if last != nil { #expect(look(seconds + 1) == nil, "once") }
+    return last
+  }
+
+  @Test("so that namespaces are spread, a leader leaves to the server with the highest id")
+  func preference() {
+    #expect(preferred(ClusterOrders(), after: 11) == Self.third)
+    #expect(preferred(ClusterOrders(), after: 9) == nil)
+    #expect(preferred(ClusterOrders(), own: Self.third, after: 99) == nil)
+    #expect(preferred(ClusterOrders(), isThere: false, after: 11) == Self.second)
+    #expect(preferred(ClusterOrders(), secondLSN: 9, isThere: false, after: 11) == nil)
+    // It takes no clients.
+    #expect(preferred(ClusterOrders(), address: "", after: 11) == Self.second)
+    #expect(preferred(ClusterOrders(drained: ["http://third"]), after: 11) == Self.second)
+    // An operator has named another one, which counts as long as that is there.
+    #expect(preferred(ClusterOrders(move: (Self.second, 1)), after: 11) == Self.second)
+    #expect(preferred(ClusterOrders(move: (Self.own, 1)), after: 11) == nil)
+    #expect(
+      preferred(ClusterOrders(move: (Self.third, 1)), isThere: false, after: 11) == Self.second)
+    // The id says how much longer it takes, up to twice as long.
+    let last = ServerID(bytes: [0xFF])
+    var succession = Succession()
+    let servers = [(last, 1), (ServerID(bytes: [0xFF, 1]), 1)].map { id, counter in
+      Succession.Server(id: id, counter: Int64(counter), lsn: .init(10), address: "http://x")
+    }
+    for look in 0...20 {
+      let moved = servers.map { server in
+        Succession.Server(
+          id: server.id, counter: Int64(look), lsn: server.lsn, address: server.address)
+      }
+      let now = start + .seconds(look)
+      succession.note(moved, end: .init(10), interval: .seconds(1), now: now)
+      let found = succession.preferred(
+        ClusterOrders(), of: last, among: moved, after: .seconds(9), now: now)
+      #expect((found != nil) == (look == 19), "\(look)")
+    }
   }
 
   @Test("a follower that is not to lead leaves that to others for a time, and then leads")

@@ -173,11 +173,14 @@ final class ClusterSession {
     }
   }
 
-  /// Leaves a namespace without a leader, so that the next one does not wait.
-  func resign(_ epoch: Epoch) throws(ClusterError) {
+  /// Ends the leading of a namespace.
+  ///
+  /// - Parameter successor: takes over next; the others wait for it as for a leader. If it is `none`, whoever comes first
+  ///   takes over at once.
+  func resign(_ epoch: Epoch, to successor: ServerID = .none) throws(ClusterError) {
     _ = try execute(
       "UPDATE dendro.head SET leader = $4 WHERE namespace = $1 AND epoch = $2 AND token = $3",
-      [namespace, .integer(epoch.number), .bytes(epoch.token), .bytes(ServerID.none.bytes)])
+      [namespace, .integer(epoch.number), .bytes(epoch.token), .bytes(successor.bytes)])
   }
 
   /// Moves the head behind a batch and inserts that, or does neither.

@@ -20,8 +20,10 @@ extension ClusterLoop {
       let servers = try session.servers()
       node.note(servers.values.map(\.row))
       requests?.setFollowerCount(node.liveCount - 1)
-      if let position, isSucceeded(by: servers, at: position.lsn, epoch) {
-        try handOver(session, epoch)
+      if let position,
+        let successor = try successor(session, among: servers, at: position.lsn, epoch)
+      {
+        try handOver(session, epoch, to: successor)
         return .zero
       }
       if let position { node.update { $0.sharedLSN = position.lsn } }
@@ -106,25 +108,39 @@ extension ClusterLoop {
     if let lsn { try node.verify(orders.verification, session, at: lsn) }
   }
 
-  // MARK: What operators ask for
+  // MARK: Leaving it to another server
 
-  /// Whether another server is to lead, and is there and in step.
-  mutating func isSucceeded(
-    by servers: [ServerID: (row: Peers.Row, lsn: LogSequenceNumber?, address: String)],
+  /// The server that is to lead instead of this one, and is there and in step: an operator asks for that, or this server leads
+  /// more namespaces than the other one.
+  mutating func successor(
+    _ session: ClusterSession,
+    among servers: [ServerID: (row: Peers.Row, lsn: LogSequenceNumber?, address: String)],
     at end: LogSequenceNumber, _ epoch: Epoch
-  ) -> Bool {
+  ) throws(ClusterError) -> ServerID? {
     let servers = servers.map { id, server in
       Succession.Server(
         id: id, counter: server.row.counter, lsn: server.lsn, address: server.address)
     }
     succession.note(servers, end: end, interval: settings.beatInterval)
-    return succession.successor(
-      orders, epoch: epoch.number, of: settings.serverID, at: settings.ownAddress, among: servers)
-      != nil
+    let (id, address) = (settings.serverID, settings.ownAddress)
+    if let ordered = succession.successor(
+      orders, epoch: epoch.number, of: id, at: address, among: servers)
+    {
+      return ordered
+    }
+    guard let delay = settings.spreadDelay,
+      let preferred = succession.preferred(orders, of: id, among: servers, after: delay)
+    else { return nil }
+    if orders.move?.server == preferred.id { return preferred.id }
+    let counts = try session.leaderCounts()
+    return counts[address, default: 0] > counts[preferred.address, default: 0] + 1
+      ? preferred.id : nil
   }
 
   /// Leaves the leading to another server, once what was admitted here is appended.
-  mutating func handOver(_ session: ClusterSession, _ epoch: Epoch) throws(ClusterError) {
+  mutating func handOver(
+    _ session: ClusterSession, _ epoch: Epoch, to successor: ServerID
+  ) throws(ClusterError) {
     let reason = "another server is to lead"
     // What is refused from here on waits for the next leader.
     node.forwarding.setOpen(true)
@@ -135,7 +151,7 @@ extension ClusterLoop {
       node.sleep(.milliseconds(1), behind: node.signalCount)
     }
     try endLeading(reason)
-    try session.resign(epoch)
+    try session.resign(epoch, to: successor)
   }
 
   /// Whether this server begins to lead, since no other does.

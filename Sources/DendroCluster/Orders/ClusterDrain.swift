@@ -31,22 +31,22 @@ package struct ClusterDrain {
       throw .refused("there is no server \(server) in this cluster")
     }
     let target = first.id.description == server ? server : first.address
-    let led = try leaders().filter { _, leader in servers.contains { $0.id == leader } }
+    let led = try leaders().filter { _, head in servers.contains { $0.id == head.leader } }
     _ = try connection.execute(
       "INSERT INTO dendro.drain (target) VALUES ($1) ON CONFLICT DO NOTHING", [.text(target)])
     let deadline = ContinuousClock.now + patience
     var now = try leaders()
-    // Until another one leads: in between, none does.
-    while led.contains(where: { name, leader in
-      now[name].map { $0 == leader || $0 == .none } ?? false
-    }), .now < deadline {
+    // The next epoch is another one's.
+    func stillLead() -> Bool { led.contains { name, head in now[name]?.epoch == head.epoch } }
+    while stillLead(), .now < deadline {
       connection.pause()
       now = try leaders()
     }
     let all = try connection.servers()
     return led.keys.sorted().map { name in
-      let leader = now[name].flatMap { id in all.first { $0.id == id && id != led[name] } }
-      return Namespace(name: name, leader: leader?.name)
+      let head = now[name].flatMap { $0.epoch == led[name]?.epoch ? nil : $0 }
+      return Namespace(
+        name: name, leader: head.flatMap { head in all.first { $0.id == head.leader }?.name })
     }
   }
 
@@ -61,12 +61,14 @@ package struct ClusterDrain {
     guard ended.affectedCount > 0 else { throw .refused("\(server) is not drained") }
   }
 
-  private func leaders() throws(RepairFailure) -> [String: ServerID] {
-    let rows = try connection.execute("SELECT namespace, leader FROM dendro.head")
+  private func leaders() throws(RepairFailure) -> [String: (leader: ServerID, epoch: Int64)] {
+    let rows = try connection.execute("SELECT namespace, leader, epoch FROM dendro.head")
     return try connection.reading { () throws(PostgresError) in
-      var leaders: [String: ServerID] = [:]
+      var leaders: [String: (leader: ServerID, epoch: Int64)] = [:]
       for row in 0..<rows.count {
-        leaders[try rows.text(row, 0)] = ServerID(bytes: try rows.bytes(row, 1))
+        leaders[try rows.text(row, 0)] = (
+          ServerID(bytes: try rows.bytes(row, 1)), try rows.integer(row, 2)
+        )
       }
       return leaders
     }

@@ -1,6 +1,6 @@
 import DendroStorage
 
-/// Has one server lead a namespace instead of another one.
+/// Has one server lead a namespace instead of another one, also later whenever it is there.
 package struct ClusterMove {
   /// - Parameters:
   ///   - namespace: of the servers.
@@ -9,36 +9,61 @@ package struct ClusterMove {
   ///   - patience: how long the servers may take.
   /// - Returns: whether it leads only since now.
   /// - Throws: `RepairFailure`: refused if there is no such namespace or server, if that is drained, or if it does not
-  ///   take over.
+  ///   take over. Then the servers choose who leads.
   package static func run(
     _ namespace: String, to server: String, address: String, patience: Duration = .seconds(15)
   ) throws(RepairFailure) -> Bool {
     let connection = try OperatorConnection(address)
     let head = try connection.head(of: namespace)
     let target = try target(server, of: namespace, connection)
-    if head.leader == target.id { return false }
     let drained = try connection.execute(
       "SELECT target FROM dendro.drain WHERE target = $1 OR target = $2",
       [.text(target.id.description), .text(target.address)])
     guard drained.count == 0 else {
       throw .refused("\(server) is drained: 'dendro cluster drain --end' lets it lead again")
     }
+    let isNew = head.leader != target.id
     _ = try connection.execute(
       """
       INSERT INTO dendro.move (namespace, server, epoch) VALUES ($1, $2, $3)
       ON CONFLICT (namespace) DO UPDATE SET server = $2, epoch = $3
-      """, [.text(namespace), .bytes(target.id.bytes), .integer(head.epoch)])
-    defer {
+      """,
+      [.text(namespace), .bytes(target.id.bytes), .integer(isNew ? head.epoch : head.epoch - 1)])
+    guard isNew else { return false }
+    do throws(RepairFailure) {
+      try wait(for: target.id, server, behind: head, of: namespace, patience, connection)
+    } catch {
       _ = try? connection.execute(
         "DELETE FROM dendro.move WHERE namespace = $1 AND server = $2",
         [.text(namespace), .bytes(target.id.bytes)])
+      throw error
     }
+    return true
+  }
+
+  /// Leaves it to the servers again which of them leads a namespace.
+  ///
+  /// - Parameters:
+  ///   - namespace: of the servers.
+  ///   - address: of PostgreSQL, as libpq reads it.
+  /// - Throws: `RepairFailure`: refused if no server was named for it.
+  package static func end(_ namespace: String, address: String) throws(RepairFailure) {
+    let ended = try OperatorConnection(address).execute(
+      "DELETE FROM dendro.move WHERE namespace = $1", [.text(namespace)])
+    guard ended.affectedCount > 0 else { throw .refused("\(namespace) was not moved") }
+  }
+
+  /// Waits until the server has taken over.
+  private static func wait(
+    for id: ServerID, _ server: String, behind head: OperatorConnection.Head, of namespace: String,
+    _ patience: Duration, _ connection: OperatorConnection
+  ) throws(RepairFailure) {
     let deadline = ContinuousClock.now + patience
     while true {
       let now = try connection.head(of: namespace)
-      if now.leader == target.id { return true }
-      guard now.epoch == head.epoch else {
-        throw .refused("another server has taken over in between")
+      if now.epoch != head.epoch {
+        guard now.leader == id else { throw .refused("another server has taken over in between") }
+        return
       }
       guard .now < deadline else {
         throw .refused("\(server) has not taken over: it is not there, or it is far behind")

@@ -4,7 +4,7 @@ import DendroStorage
 struct ClusterOrders: Sendable {
   /// All servers are to hash one state.
   var verification: VerificationRequest?
-  /// A server is to lead, and the epoch that is to end for it.
+  /// A server is to lead: at once if this epoch still lasts, and otherwise whenever the servers choose who leads.
   var move: (server: ServerID, epoch: Int64)?
   /// The servers that are not to lead, by their names or their addresses.
   var drained: Set<String> = []
@@ -30,6 +30,22 @@ extension ClusterSession {
   }
 
   private static let orderPauseDuration = Duration.seconds(60)
+
+  /// How many namespaces each server leads, by the servers' addresses.
+  func leaderCounts() throws(ClusterError) -> [String: Int64] {
+    let rows = try execute(
+      """
+      SELECT server.address, count(*) FROM dendro.head
+      JOIN dendro.server ON server.id = head.leader GROUP BY server.address
+      """, [])
+    var counts: [String: Int64] = [:]
+    do throws(PostgresError) {
+      for row in 0..<rows.count { counts[try rows.text(row, 0)] = try rows.integer(row, 1) }
+    } catch {
+      throw .postgres(error)
+    }
+    return counts
+  }
 
   private func findOrders() throws(ClusterError) -> ClusterOrders {
     let rows = try execute(

@@ -1,7 +1,7 @@
 import DendroStorage
 
 /// Whether a server that leads is to leave that to another one, and whether one that follows holds back though no server
-/// leads: as operators ask for it.
+/// leads: as operators ask for it, and so that namespaces are spread over the servers.
 struct Succession {
   /// A server of the namespace, as it has said of itself.
   struct Server {
@@ -14,6 +14,8 @@ struct Succession {
   private var seen: [ServerID: (counter: Int64, moved: ContinuousClock.Instant?)] = [:]
   /// Where the log ended at the last looks.
   private var ends: [LogSequenceNumber] = []
+  /// The other server that is to lead, and since when it is the same one.
+  private var preference: (server: ServerID, since: ContinuousClock.Instant)?
   private var holdsBack: (epoch: Epoch, since: ContinuousClock.Instant)?
 
   /// What the others have said about a second ago is compared with the end of the log before that.
@@ -53,17 +55,58 @@ struct Succession {
     _ orders: ClusterOrders, epoch: Int64, of own: ServerID, at address: String,
     among servers: [Server]
   ) -> ServerID? {
-    let others = servers.filter { server in
-      server.id != own && seen[server.id]?.moved != nil
-        && (server.lsn ?? .zero) >= (ends.first ?? .zero)
-    }
+    let others = servers.filter { $0.id != own && isThere($0) && isInStep($0) }
     if let move = orders.move, move.epoch == epoch, move.server != own,
       others.contains(where: { $0.id == move.server })
     {
       return move.server
     }
     guard orders.drains(own, at: address) else { return nil }
-    return others.first { !orders.drains($0.id, at: $0.address) }?.id
+    return Self.first(of: others.filter { !orders.drains($0.id, at: $0.address) })?.id
+  }
+
+  /// The server that is to lead instead of this one so that namespaces are spread, once it has been the same one for a time
+  /// and is in step. It is returned once, and again after as long a time.
+  ///
+  /// Each server has drawn an id for each namespace. Of the servers that take clients, that with the highest id is to lead,
+  /// unless an operator has named one: so one that comes or goes changes that only for namespaces of its own (rendezvous
+  /// hashing).
+  ///
+  /// - Parameters:
+  ///   - own: this server.
+  ///   - delay: how long it must have been the same one, and up to twice as long.
+  /// - Returns: nil if this one goes on to lead.
+  mutating func preferred(
+    _ orders: ClusterOrders, of own: ServerID, among servers: [Server], after delay: Duration,
+    now: ContinuousClock.Instant = .now
+  ) -> Server? {
+    let candidates = servers.filter { server in
+      !server.address.isEmpty && (server.id == own || isThere(server))
+        && !orders.drains(server.id, at: server.address)
+    }
+    let named = orders.move.flatMap { move in candidates.first { $0.id == move.server } }
+    guard let server = named ?? Self.first(of: candidates), server.id != own else {
+      preference = nil
+      return nil
+    }
+    guard let preference, preference.server == server.id else {
+      preference = (server.id, now)
+      return nil
+    }
+    let share = Double(own.bytes.last ?? 0) / 256
+    guard now - preference.since >= delay + delay * share, isInStep(server) else { return nil }
+    self.preference = nil
+    return server
+  }
+
+  /// Whether its counter moves.
+  private func isThere(_ server: Server) -> Bool { seen[server.id]?.moved != nil }
+
+  /// Whether it has what the log had some looks ago.
+  private func isInStep(_ server: Server) -> Bool { (server.lsn ?? .zero) >= (ends.first ?? .zero) }
+
+  private static func first(of servers: [Server]) -> Server? {
+    servers.max { $0.id.bytes.lexicographicallyPrecedes($1.id.bytes) }
   }
 
   // MARK: Following

@@ -48,12 +48,19 @@ extension ClusterAction {
     })
 
   static let move = Self(
-    name: "move", words: ["NAMESPACE", "SERVER"],
+    name: "move", words: ["NAMESPACE", "SERVER"], endWordCount: 1, options: ["end"],
     run: { arguments, address in
-      let (namespace, server) = (arguments.positional[1], arguments.positional[2])
+      let namespace = arguments.positional[1]
+      // Nil: the servers choose.
+      let server = arguments.has("end") ? nil : arguments.positional[2]
       let isNew: Bool
       do throws(RepairFailure) {
-        isNew = try ClusterMove.run(namespace, to: server, address: address)
+        if let server {
+          isNew = try ClusterMove.run(namespace, to: server, address: address)
+        } else {
+          try ClusterMove.end(namespace, address: address)
+          isNew = false
+        }
       } catch {
         throw Failure(error)
       }
@@ -61,11 +68,13 @@ extension ClusterAction {
       if arguments.wantsJSON {
         try terminal.print(
           JSONValue.object([
-            ("namespace", .string(namespace)), ("leader", .string(server)), ("moved", .bool(isNew)),
+            ("namespace", .string(namespace)), ("leader", .text(server)), ("moved", .bool(isNew)),
           ]).text)
-      } else {
+      } else if let server {
         try terminal.report(
           "\(namespace.printable): \(server.printable) leads\(isNew ? "" : " already")")
+      } else {
+        try terminal.report("\(namespace.printable): its servers choose who leads")
       }
       try terminal.flush()
       return .success

@@ -6,6 +6,8 @@ struct ClusterAction: Sendable {
   var name: String
   /// What the words before ADDRESS are.
   var words: [String] = []
+  /// How many of them there are with `--end`; nil: all.
+  var endWordCount: Int?
   /// The options that it takes besides `--json` and `--color`.
   var options: [String] = []
   /// Gets the address of PostgreSQL.
@@ -30,13 +32,15 @@ struct ClusterAction: Sendable {
     }) {
       throw Failure.usage("'cluster \(name)' has no option '--\(option)'")
     }
-    for (index, word) in action.words.enumerated() {
+    let words = action.words.prefix(
+      arguments.has("end") ? action.endWordCount ?? .max : .max)
+    for (index, word) in words.enumerated() {
       guard let given = arguments.positional(1 + index) else {
         throw Failure.usage("\(word) is missing")
       }
       guard !given.isEmpty else { throw Failure.usage("\(word) is empty") }
     }
-    let place = 1 + action.words.count
+    let place = 1 + words.count
     if arguments.positional.count > place + 1 {
       throw Failure.usage(
         "there is one word too many: \(Failure.quoted(arguments.positional[place + 1]))")

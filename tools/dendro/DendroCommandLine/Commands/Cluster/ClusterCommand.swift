@@ -24,8 +24,12 @@ extension Command {
 
       drain SERVER ADDRESS has the server at that address leave the leading of all its namespaces to others, and lead no
       more until 'drain --end SERVER', unless it is the only one there; also after a restart. It still takes
-      clients. move NAMESPACE SERVER ADDRESS has one server lead a namespace. SERVER is an address as status shows it, with
-      or without http://, or the name of a server in 'status --json'.
+      clients. SERVER is an address as status shows it, with or without http://, or the name of a server in
+      'status --json'.
+
+      move NAMESPACE SERVER ADDRESS has one server lead a namespace, also after it was away. Without that, a server that
+      leads at least two namespaces more than another one leaves some of them to it within a minute.
+      'move --end NAMESPACE ADDRESS' leaves a namespace to the servers again.
 
       ADDRESS is as libpq reads it: a postgresql:// URL, or a line of keys and values. If it is left out, it is
       that of the environment variable DENDRO_CLUSTER, which other users of the machine do not see. A
@@ -44,7 +48,11 @@ extension Command {
         name: "ADDRESS", summary: "of PostgreSQL; DENDRO_CLUSTER if left out", isOptional: true),
     ],
     options: [
-      .dryRun, Command.Option(name: "end", summary: "of drain: let the server lead again"), .json,
+      .dryRun,
+      Command.Option(
+        name: "end",
+        summary: "of drain: let the server lead again; of move: let the servers choose who leads"),
+      .json,
     ],
     examples: [
       Example(
