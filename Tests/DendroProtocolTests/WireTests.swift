@@ -215,6 +215,28 @@ struct WireTests {
     }
   }
 
+  @Test("a text that is made when it is sent is part of others as any text is")
+  func latelyMadeText() {
+    func made() -> AnswerText { AnswerText(7) { Array("<\($0)>".utf8) } }
+    var first = made()
+    #expect(!first.isAtEnd && first.byteCount > 0)
+    first.append("a")
+    first.append(made())
+    #expect(text(first) == "<7>a<7>")
+    var second = AnswerText("b")
+    second.append(made())
+    #expect(text(second) == "b<7>")
+    var third = made()
+    let isWhole = third.prepare(byteCount: 1)
+    #expect(isWhole)
+    #expect(!third.isAtEnd)
+    #expect(text(third) == "<7>")
+    var fourth = made()
+    let next = fourth.next()
+    #expect(next == Array("<7>".utf8))
+    #expect(fourth.isAtEnd && fourth.byteCount == 0)
+  }
+
   @Test("messages of the server")
   func messages() throws {
     #expect(
@@ -227,6 +249,12 @@ struct WireTests {
     #expect(
       text(WireText.answer(1, status: "ok", .object))
         == #"{"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#)
+    #expect(
+      text(WireText.answer(-5, status: "ok", .nothing))
+        == #"{"t":"d","d":{"r":-5,"b":{"s":"ok","d":""}}}"#)
+    #expect(
+      text(WireText.answer(3, status: "datastale", .nothing))
+        == #"{"t":"d","d":{"r":3,"b":{"s":"datastale","d":""}}}"#)
     #expect(
       text(WireText.push(.put(try path("x"), try json("2")), at: try path("a"), tag: nil))
         == #"{"t":"d","d":{"a":"d","b":{"p":"a/x","d":2}}}"#)

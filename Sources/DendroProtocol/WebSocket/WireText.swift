@@ -56,21 +56,17 @@ package enum WireText {
   }
 
   package static func answer(_ number: Int64, status: String, _ content: Content) -> AnswerText {
-    // Each write has one of these: its bytes are put together at once.
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(64)
-    bytes += "{\"t\":\"d\",\"d\":{\"r\":".utf8
-    JSONText.append(.integer(number), to: &bytes)
-    bytes += ",\"b\":{\"s\":\"".utf8
-    bytes += status.utf8
-    bytes += "\",\"d\":".utf8
-    if case .nothing = content {
-      bytes += "\"\"}}}".utf8
-      return AnswerText(bytes: bytes)
+    // Each write has one of these.
+    if case .nothing = content, status == "ok" {
+      return AnswerText(number) { number in
+        var bytes = beginning(number, "ok")
+        bytes += "\"\"}}}".utf8
+        return bytes
+      }
     }
-    var text = AnswerText(bytes: bytes)
+    var text = AnswerText(bytes: beginning(number, status))
     switch content {
-    case .nothing: break
+    case .nothing: text.append("\"\"")
     case .object: text.append("{}")
     case .node(let node): text.append(node, JSONStyle(.export))
     case .text(let reason): text.append(string: reason)
@@ -78,6 +74,17 @@ package enum WireText {
     }
     text.append("}}}")
     return text
+  }
+
+  private static func beginning(_ number: Int64, _ status: String) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(64)
+    bytes += "{\"t\":\"d\",\"d\":{\"r\":".utf8
+    JSONText.append(.integer(number), to: &bytes)
+    bytes += ",\"b\":{\"s\":\"".utf8
+    bytes += status.utf8
+    bytes += "\",\"d\":".utf8
+    return bytes
   }
 
   /// What has changed at a listen's location.

@@ -120,6 +120,9 @@ package final class ListenHub: CommitObserver {
     if isQueued { startDraining() } else { body(node) }
   }
 
+  /// Whether no events wait.
+  var isIdle: Bool { state.withLock { $0.isEnded || $0.work.isIdle } }
+
   /// Calls `body` after the events of all commits so far.
   ///
   /// - Parameter isShort: whether `body` may run on this thread. It does if no events wait: a write to a database without

@@ -95,7 +95,7 @@ extension WireSession {
 
   /// Answers a write that was sent before.
   private func answerAgain(_ number: Int64, _ outcome: WriteOutcome) {
-    afterEvents { $0.answer(number, outcome) }
+    answerAfterEvents(number, outcome)
   }
 }
 

@@ -52,46 +52,43 @@ struct PassedOnWrite: Sendable {
 // MARK: As bytes
 
 extension PassedOnRequest {
-  /// The request as servers of this release read it: a tree, as the log holds one.
+  /// The request as servers of this release read it.
   var bytes: [UInt8] {
-    var writer = FieldWriter()
+    var fields = PassedOnFields()
     switch self {
-    case .endOfSession(let id): writer["end"] = id
+    case .endOfSession(let id): fields["end"] = id
     case .write(let write):
-      writer.set("by", Registrant(write.identity).node)
-      writer["path"] = "\(write.path)"
-      writer["session"] = write.session
-      if write.alsoReads { writer["reads"] = "" }
-      if write.wantsTrace { writer["trace"] = "" }
+      for (name, text) in Registrant(write.identity).texts { fields[name] = text }
+      fields["path"] = "\(write.path)"
+      fields["session"] = write.session
+      if write.alsoReads { fields["reads"] = "" }
+      if write.wantsTrace { fields["trace"] = "" }
       if let condition = write.condition {
-        writer[condition.kind.rawValue] = condition.value
-        if condition.isPriority { writer["priority"] = "" }
+        fields[condition.kind.rawValue] = condition.value
+        if condition.isPriority { fields["priority"] = "" }
       }
       if let numbered = write.numbered {
-        writer["number"] = "\(numbered.id.number)"
-        writer["lowest"] = "\(numbered.lowest)"
-        writer["user"] = numbered.id.opening.user.string
-        writer["client"] = numbered.client
-        writer["incarnation"] = numbered.id.opening.incarnation.string
-        writer["digest"] = numbered.digest
-        writer["address"] = numbered.address
+        fields["number"] = "\(numbered.id.number)"
+        fields["lowest"] = "\(numbered.lowest)"
+        fields["user"] = numbered.id.opening.user.string
+        fields["client"] = numbered.client
+        fields["incarnation"] = numbered.id.opening.incarnation.string
+        fields["digest"] = numbered.digest
+        fields["address"] = numbered.address
       }
     }
-    return EncodedWrite(.set(.root, writer.node)).keptBytes
+    return fields.bytes
   }
 
   /// - Returns: nil unless the bytes are a request.
   init?(_ bytes: [UInt8]) {
-    guard let write = EncodedWrite(kept: bytes),
-      case .set(_, let node) = write.withView({ Draft(decoding: $0) }).write
-    else { return nil }
-    let fields = Fields(node: node)
+    guard let fields = PassedOnFields(bytes) else { return nil }
     if let id = fields["end"] {
       guard (try? Key(id)) != nil else { return nil }
       self = .endOfSession(id)
       return
     }
-    guard let registrant = Registrant(fields.child("by")),
+    guard let registrant = Registrant(text: { fields[$0] }),
       let path = fields["path"].flatMap({ try? Path(parsing: $0) })
     else { return nil }
     var passed = PassedOnWrite(identity: registrant.identity, path: path)
@@ -112,7 +109,7 @@ extension PassedOnRequest {
 }
 
 extension PassedOnWrite.Numbered {
-  fileprivate init?(_ fields: Fields) {
+  fileprivate init?(_ fields: PassedOnFields) {
     func key(_ name: String) -> Key? { fields[name].flatMap { try? Key($0) } }
     guard let number = fields["number"].flatMap({ Int($0) }), number > 0,
       let lowest = fields["lowest"].flatMap({ Int($0) }), lowest > 0, let user = key("user"),
@@ -128,29 +125,4 @@ extension PassedOnWrite.Numbered {
 
   /// Under which the write is in the log.
   var origin: WriteOrigin { WriteOrigin(client: Array(client.utf8), number: UInt64(id.number)) }
-}
-
-/// Texts by their names, as children of a node.
-private struct FieldWriter {
-  private(set) var node = Node.empty
-
-  subscript(name: String) -> String? {
-    get { Fields(node: node)[name] }
-    set { set(name, newValue.map { Node(.string($0)) } ?? .empty) }
-  }
-
-  mutating func set(_ name: String, _ child: Node) {
-    guard let key = try? Key(name) else { preconditionFailure("\(name) is a key") }
-    node.graft(child, at: Path.root.appending(key))
-  }
-}
-
-private struct Fields {
-  let node: Node
-
-  subscript(name: String) -> String? {
-    if case .string(let text)? = child(name).scalar { text } else { nil }
-  }
-
-  func child(_ name: String) -> Node { (try? Key(name)).map(node.child) ?? .empty }
 }

@@ -76,11 +76,10 @@ final class PeerRequests: SharedRequestHandler {
     system: EncodedWrite? = nil,
     completion: @escaping @Sendable (Outcome, LogSequenceNumber?) -> Void
   ) {
-    let locations = write.withView { Draft(decoding: $0) }.locations
     var requested: RequestedWrite?
     switch rights.admission(
-      of: write, locations, at: passed.path, by: passed.identity, alsoReads: passed.alsoReads,
-      wantsTrace: passed.wantsTrace)
+      of: write, write.withView { Draft(decoding: $0) }.locations, at: passed.path,
+      by: passed.identity, alsoReads: passed.alsoReads, wantsTrace: passed.wantsTrace)
     {
     case .refused(let verdict): return completion(.decided(.denied(verdict)), nil)
     case .free: break

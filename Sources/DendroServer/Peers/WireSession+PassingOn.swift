@@ -93,15 +93,16 @@ extension WireSession {
     }
     let start = ContinuousClock.now
     let count = writesUnderWay.add(1, ordering: .relaxed).newValue
-    let byteCount = passedByteCount.add(write.logByteCount, ordering: .relaxed).newValue
+    let ownByteCount = write.logByteCount
+    let byteCount = passedByteCount.add(ownByteCount, ordering: .relaxed).newValue
     let mayGoOn = namespace.pass(write, passed) { [self] in
       state.withLock { $0.isWaiting = true }
     } behind: { [self] in
       performWaiting()
     } completion: { [self] outcome, _ in
-      passedByteCount.subtract(write.logByteCount, ordering: .relaxed)
+      passedByteCount.subtract(ownByteCount, ordering: .relaxed)
       service.figures.writes.observe(since: start)
-      afterEvents { $0.answer(number, outcome) }
+      answerAfterEvents(number, outcome)
       endWrite()
     }
     guard mayGoOn else { return false }

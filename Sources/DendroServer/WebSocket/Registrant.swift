@@ -21,39 +21,25 @@ struct Registrant: Hashable, Sendable {
   }
 }
 
-// MARK: In the second root
+// MARK: As texts
 
 extension Registrant {
-  /// The registrant as children of a node.
-  var node: Node {
-    var node = Node.empty
-    func set(_ name: String, _ text: String) {
-      guard let key = try? Key(name) else { preconditionFailure("\(name) is a key") }
-      node.graft(Node(.string(text)), at: Path.root.appending(key))
-    }
-    switch identity {
-    case .anonymous: set("kind", "anonymous")
-    case .administrator: set("kind", "administrator")
-    case .user(let id, let claims, _):
-      set("kind", "user")
-      set("id", id)
-      set("claims", claims)
-    case .standIn(_, let variable, _):
-      set("kind", "standIn")
-      set("claims", variable)
-    }
-    if let voucher { set("voucher", voucher) }
-    return node
+  /// The registrant as texts with names.
+  var texts: [(name: String, text: String)] {
+    var texts: [(name: String, text: String)] =
+      switch identity {
+      case .anonymous: [("kind", "anonymous")]
+      case .administrator: [("kind", "administrator")]
+      case .user(let id, let claims, _): [("kind", "user"), ("id", id), ("claims", claims)]
+      case .standIn(_, let variable, _): [("kind", "standIn"), ("claims", variable)]
+      }
+    if let voucher { texts.append(("voucher", voucher)) }
+    return texts
   }
 
-  /// - Returns: nil for what is none.
-  init?(_ node: Node) {
-    func text(_ name: String) -> String? {
-      guard let key = try? Key(name), case .string(let text)? = node.child(key).scalar else {
-        return nil
-      }
-      return text
-    }
+  /// - Parameter text: that with a name; nil if there is none.
+  /// - Returns: nil if the texts are no registrant.
+  init?(text: (String) -> String?) {
     let identity: Identity?
     switch (text("kind"), text("claims")) {
     case ("anonymous", _): identity = .anonymous
@@ -65,6 +51,28 @@ extension Registrant {
     guard let identity else { return nil }
     self.identity = identity
     voucher = text("voucher")
+  }
+
+  // MARK: In the second root
+
+  /// The texts as children of a node.
+  var node: Node {
+    var node = Node.empty
+    for (name, text) in texts {
+      guard let key = try? Key(name) else { preconditionFailure("\(name) is a key") }
+      node.graft(Node(.string(text)), at: Path.root.appending(key))
+    }
+    return node
+  }
+
+  /// - Returns: nil for what is none.
+  init?(_ node: Node) {
+    self.init { name in
+      guard let key = try? Key(name), case .string(let text)? = node.child(key).scalar else {
+        return nil
+      }
+      return text
+    }
   }
 }
 

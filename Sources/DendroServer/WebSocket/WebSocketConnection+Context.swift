@@ -56,10 +56,11 @@ extension WebSocketConnection {
     }
     // A client that sends without a pause is not the only one.
     if readCount >= Self.readByteLimit { wantsToRead = true }
-    let mayRead = !wantsToRead && mayReceive
+    let mayRead = !wantsToRead && !isDrained && mayReceive
     let result = mayRead ? recv(descriptor, buffer, count, 0) : -1
     if result > 0 {
       readCount += result
+      isDrained = result < count
       return result
     }
     let wouldBlock = !mayRead || result < 0 && (errno == EAGAIN || errno == EINTR)

@@ -39,6 +39,8 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   /// Bytes read in this turn, and whether more is to be read than those of one. None are read before the next one.
   var readCount = 0
   var wantsToRead = false
+  /// Whether the socket had no more than was read in this turn. The loop says if more has come.
+  var isDrained = false
   /// The most bytes that are read in one turn: so long others wait.
   static let readByteLimit = 16 << 10
   /// The message that is being sent.
@@ -162,6 +164,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     if isReadable || isTurn && wantsToRead {
       readCount = 0
       wantsToRead = false
+      isDrained = false
       guard wslay_event_recv(context) == 0 else { return shut() }
       countIncoming()
     }

@@ -7,6 +7,45 @@ import Synchronization
 
 // Writes of one client.
 
+/// A write that a client has asked for, and that has no answer yet.
+///
+/// It has what the answer needs and no more: the write is given back on the thread that has made it.
+private final class AskedWrite: Sendable {
+  private let session: WireSession
+  private let number: Int64
+  private let judge: RequestedWrite?
+  private let ended: (@Sendable (WriteOutcome) -> Void)?
+  private let start = ContinuousClock.now
+  private let isShared: Bool
+
+  init(
+    _ session: WireSession, _ number: Int64, _ judge: RequestedWrite?,
+    ended: (@Sendable (WriteOutcome) -> Void)?
+  ) {
+    self.session = session
+    self.number = number
+    self.judge = judge
+    self.ended = ended
+    isShared = session.namespace.isShared
+    if isShared { session.writesUnderWay.add(1, ordering: .relaxed) }
+  }
+
+  func end(_ result: Result<LogSequenceNumber?, EngineError>) {
+    switch result {
+    case .success: end(.made)
+    case .failure(.denied): end(.denied(judge?.verdict ?? .deny))
+    case .failure(let error): end(WriteOutcome(error, in: session.namespace))
+    }
+  }
+
+  func end(_ outcome: WriteOutcome) {
+    session.service.figures.writes.observe(since: start)
+    ended?(outcome)
+    session.answerAfterEvents(number, outcome)
+    if isShared { session.endWrite() }
+  }
+}
+
 extension WireSession {
   /// - Returns: false if the messages of this client that follow have to wait, since the disk is behind, or a condition is
   ///   still looked at.
@@ -15,7 +54,7 @@ extension WireSession {
   ) -> Bool {
     if namespace.passesOn { return passOn(draft, at: path, if: condition, nil, number) }
     switch judged(draft, at: path, if: condition) {
-    case .success(let judged): return write(judged, number) { _ in }
+    case .success(let judged): return write(judged, number)
     case .failure(let refusal):
       answer(number, refusal.outcome)
       return true
@@ -72,32 +111,18 @@ extension WireSession {
   /// - Parameter ended: called with the result before the answer.
   /// - Returns: false if the messages of this client that follow have to wait.
   func write(
-    _ judged: JudgedDraft, _ number: Int64, ended: @escaping @Sendable (WriteOutcome) -> Void
+    _ judged: JudgedDraft, _ number: Int64, ended: (@Sendable (WriteOutcome) -> Void)? = nil
   ) -> Bool {
-    let start = ContinuousClock.now
-    let isShared = namespace.isShared
-    if isShared { writesUnderWay.add(1, ordering: .relaxed) }
-    let end = { @Sendable [self] (outcome: WriteOutcome) in
-      service.figures.writes.observe(since: start)
-      ended(outcome)
-      afterEvents { $0.answer(number, outcome) }
-      if isShared { endWrite() }
-    }
+    let asked = AskedWrite(self, number, judged.judge, ended: ended)
     if let refusal = namespace.refusalToWrite {
-      end(.failed(refusal))
+      asked.end(.failed(refusal))
       return true
     }
     if let condition = judged.condition {
-      transact(judged, if: condition, end)
+      transact(judged, if: condition) { asked.end($0) }
       return false
     }
-    let completion: Completion = { [namespace] result in
-      switch result {
-      case .success: end(.made)
-      case .failure(.denied): end(.denied(judged.judge?.verdict ?? .deny))
-      case .failure(let error): end(WriteOutcome(error, in: namespace))
-      }
-    }
+    let completion: Completion = { asked.end($0) }
     var write = judged.write
     if judged.system != nil {
       write = EncodedWrite(write, system: judged.system, origin: judged.origin)

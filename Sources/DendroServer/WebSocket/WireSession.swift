@@ -276,6 +276,15 @@ final class WireSession: Sendable {
 
   /// Answers a write after the events of all commits so far: the client shows a write at once, and forgets it at
   /// the answer.
+  func answerAfterEvents(_ number: Int64, _ outcome: WriteOutcome) {
+    // Nothing waits before most answers.
+    if namespace.hub.isIdle, state.withLock({ $0.lagging.isEmpty || $0.isEnded }) {
+      return answer(number, outcome)
+    }
+    afterEvents { $0.answer(number, outcome) }
+  }
+
+  /// Calls `answer` after the events of all commits so far.
   func afterEvents(_ answer: @escaping @Sendable (WireSession) -> Void) {
     namespace.hub.afterEvents(isShort: true) { [self] in
       let isHeld = state.withLock { state in
