@@ -98,7 +98,7 @@ struct KilledClientTests {
 
   @Test(
     "what was acknowledged is there, each write once and in its order, and in the end all see the same",
-    arguments: 1...UInt64(Scale.ofProcesses(1000)))
+    arguments: 1...UInt64(Scale.scaled(1000)))
   func kills(seed: UInt64) async throws {
     var generator = SeededGenerator(seed: seed)
     let folder = try TemporaryFolder()

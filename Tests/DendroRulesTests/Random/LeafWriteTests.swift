@@ -9,7 +9,7 @@ import Testing
 struct LeafWriteTests {
   @Test(
     "the verdict is the one on the whole tree, with its steps, its trace and what it saw",
-    arguments: 0..<10 as Range<UInt64>)
+    arguments: Scale.seeds(10))
   func sameVerdict(seed: UInt64) throws {
     var generator = RuleGenerator(seed: seed)
     var (allowed, denied, held) = (0, 0, 0)

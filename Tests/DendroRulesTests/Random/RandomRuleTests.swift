@@ -101,7 +101,7 @@ struct RandomRuleTests {
     try tree.setting(generator.path(3), to: generator.data(1), now: 5)
   }
 
-  @Test("any text is rules or is refused", arguments: 0..<8 as Range<UInt64>)
+  @Test("any text is rules or is refused", arguments: Scale.seeds(8))
   func damage(seed: UInt64) {
     var generator = RuleGenerator(seed: seed)
     let pieces =

@@ -1,3 +1,4 @@
+import DendroTestSupport
 import DendroTesting
 import Testing
 
@@ -76,7 +77,7 @@ import Testing
   @Test("raw-stored, empty-looking and huge payloads take their place in the history")
   func mixed() {
     var random = SeededRandomness(seed: 11)
-    for round in 0..<30 {
+    for round in 0..<max(5, Scale.scaled(30)) {
       var payloads: [[UInt8]] = []
       for index in 0..<Int.random(in: 1...60, using: &random) {
         switch Int.random(in: 0..<12, using: &random) {
