@@ -18,6 +18,7 @@ extension Database {
   ///   - address: of PostgreSQL: a `postgresql://` URL, or a line of keys and values as libpq reads it. The password
   ///     rather stands in a `PGPASSFILE` or a service file than here.
   ///   - namespace: which of the databases that the cluster has; made if it is new.
+  ///   - lines: by which other servers reach this program while it leads; nil: it opens lines to others, and takes none.
   ///   - options: how the database behaves. `DatabaseOptions.durability` and `DatabaseOptions.loading` do not count,
   ///     and a write has 16 MB at most.
   /// - Throws: `DatabaseError`: `DatabaseError.Code.unavailable` if PostgreSQL does not answer within ten seconds,
@@ -26,23 +27,26 @@ extension Database {
   ///   `DatabaseError.Code.locked` with the holder's process id.
   /// - Complexity: O(log since the newest checkpoint, and what the log in PostgreSQL has beyond).
   public static func open(
-    at path: String, replicatedBy address: String, namespace: String,
+    at path: String, replicatedBy address: String, namespace: String, lines: ServerLines? = nil,
     options: DatabaseOptions = DatabaseOptions()
   ) throws -> Database {
-    try ClusterOpening(path, ClusterOptions(address, namespace), options).run()
+    var cluster = ClusterOptions(address, namespace)
+    if let lines { cluster.lines = lines }
+    return try ClusterOpening(path, cluster, options).run()
   }
 
-  /// `open(at:replicatedBy:namespace:options:)` on a thread of its own.
+  /// `open(at:replicatedBy:namespace:lines:options:)` on a thread of its own.
   public static func open(
-    at path: String, replicatedBy address: String, namespace: String,
+    at path: String, replicatedBy address: String, namespace: String, lines: ServerLines? = nil,
     options: DatabaseOptions = DatabaseOptions()
   ) async throws -> Database {
     let result = await withCheckedContinuation { continuation in
       let thread = Thread {
         continuation.resume(
           returning: Result {
-            try open(at: path, replicatedBy: address, namespace: namespace, options: options)
-              as Database
+            try open(
+              at: path, replicatedBy: address, namespace: namespace, lines: lines,
+              options: options) as Database
           })
       }
       thread.name = "dendro-open"

@@ -2,7 +2,7 @@ package import Dendro
 import Foundation
 
 extension Database {
-  /// As `open(at:replicatedBy:namespace:options:)`, for a server that takes requests: its clients see a write once
+  /// As `open(at:replicatedBy:namespace:lines:options:)`, for a server that takes requests: its clients see a write once
   /// PostgreSQL has it.
   ///
   /// - Parameters:

@@ -67,6 +67,31 @@ struct LineClusterTests {
     #expect(try cluster.postgres.query("SELECT count(*) FROM dendro.line") == "0")
   }
 
+  @Test("a program that has lines takes those of others, for all of its namespaces")
+  func programs() async throws {
+    let lines = try ServerLines(listeningAt: "127.0.0.1")
+    let (directory, address) = (cluster.folder.path, cluster.postgres.address)
+    for namespace in ["shop", "stock"] {
+      let first = try await Database.open(
+        at: directory + "/1" + namespace, replicatedBy: address, namespace: namespace,
+        lines: lines)
+      let second = try await Database.open(
+        at: directory + "/2" + namespace, replicatedBy: address, namespace: namespace)
+      try await eventually("there is a line") { hasLine(second) }
+      #expect(first.isLeader && first.clusterStatus?.lineCount == 1)
+      try await second.reference(withPath: "n").setValue(1)
+      #expect(try await first.value("n") == 1)
+      try await second.close()
+      try await first.close()
+    }
+    let taken = try #require(lines.address?.port)
+    let error = #expect(throws: DatabaseError.self) {
+      try ServerLines(listeningAt: "127.0.0.1", port: taken)
+    }
+    #expect(error?.code == .inputOutput)
+    #expect(error?.message.contains("127.0.0.1") == true, "\(error?.message ?? "")")
+  }
+
   @Test("servers of a schema that has no table for lines do without them")
   func missingTable() async throws {
     let first = try cluster.open("1")

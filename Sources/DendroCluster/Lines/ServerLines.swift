@@ -1,12 +1,25 @@
-package import Dendro
+public import Dendro
 import DendroPlatform
 import Synchronization
 
-/// What connects a process with the other servers of a cluster, for all of its namespaces: over lines the leader's batches
-/// and followers' writes take no way through PostgreSQL. Who has no line has that way.
+/// What connects a process with the other servers of a cluster, for all databases that it opens with it: over lines the
+/// leader's batches and followers' writes take no way through PostgreSQL, and less than half of the time. Who has no line has
+/// that way.
 ///
-/// Each line is TLS with the key of the process that is called, which only those know who read PostgreSQL's schema `dendro`.
-package final class ServerLines: Sendable {
+/// Each line is TLS 1.3 with a key that the process that is called draws when it starts. Only those know it who read the schema
+/// `dendro` in PostgreSQL.
+///
+/// Keep one for the process, and give it to each database that is opened:
+///
+/// ```swift
+/// let lines = try ServerLines(listeningAt: "10.0.0.5", port: 9100)
+/// let database = try await Database.open(
+///   at: "data", replicatedBy: "postgresql://dendro@db.example/dendro", namespace: "shop",
+///   lines: lines)
+/// ```
+///
+/// It listens as long as it is referenced, also by a database.
+public final class ServerLines: Sendable {
   /// Where other servers open lines to this process; nil if it takes none.
   let address: LineAddress?
   private let loop: LineLoop
@@ -28,12 +41,12 @@ package final class ServerLines: Sendable {
   /// Listens for other servers.
   ///
   /// - Parameters:
-  ///   - host: a name or an address of this machine, or one that stands for all of them.
+  ///   - host: a name or an address of this machine, or one that stands for all of them: `0.0.0.0`, `::`.
   ///   - port: 0 lets the system choose one.
-  ///   - advertisedHost: by which others reach this machine.
+  ///   - advertisedHost: by which others reach this machine; nil: by `host`, which is then none that stands for all.
   /// - Throws: `DatabaseError.Code.inputOutput` if the address cannot be listened at.
-  package convenience init(
-    listeningAt host: String, port: UInt16, advertisedHost: String
+  public convenience init(
+    listeningAt host: String, port: UInt16 = 0, advertisedHost: String? = nil
   ) throws(DatabaseError) {
     let loop: LineLoop
     do throws(PostgresError) {
@@ -49,7 +62,8 @@ package final class ServerLines: Sendable {
     }
     let listener = LineListener(descriptor)
     self.init(
-      address: LineAddress(host: advertisedHost, port: LineSocket.port(of: descriptor)), loop)
+      address: LineAddress(host: advertisedHost ?? host, port: LineSocket.port(of: descriptor)),
+      loop)
     listener.taken.withLock { taken in
       taken = { [weak self] descriptor in
         if let self { accept(descriptor) } else { close(descriptor) }
