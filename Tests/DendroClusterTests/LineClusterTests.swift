@@ -84,6 +84,8 @@ struct LineClusterTests {
       try await second.close()
       try await first.close()
     }
+    let nowhere = #expect(throws: DatabaseError.self) { try ServerLines(listeningAt: "0.0.0.0") }
+    #expect(nowhere?.code == .invalidArgument)
     let taken = try #require(lines.address?.port)
     let error = #expect(throws: DatabaseError.self) {
       try ServerLines(listeningAt: "127.0.0.1", port: taken)

@@ -122,7 +122,9 @@ struct OrderTests {
       }
     }
     #expect(try await !move(to: try name(databases[1])))
-    #expect(try cluster.postgres.query("SELECT count(*) FROM dendro.move") == "1")
+    #expect(try cluster.postgres.query("SELECT count(*) FROM dendro.move") == "0")
+    let place = try cluster.postgres.query("SELECT target FROM dendro.place")
+    #expect(place == (try name(databases[1])))
     await #expect(throws: RepairFailure.self) { _ = try await move(to: "nobody") }
     await #expect(throws: RepairFailure.self) { _ = try await drain("nobody") }
     _ = try await drain(try name(databases[2]))
@@ -147,9 +149,11 @@ struct OrderTests {
     var second = try open("b", "2")
     _ = try await move(to: "b")
     try await eventually("it leads") { second.isLeader }
-    for _ in 1...2 {
+    for round in 1...2 {
       try await second.close()
       try await eventually("the other one leads") { first.isLeader }
+      // It comes again under another name, at the same address.
+      if round == 2 { try FileManager.default.removeItem(atPath: cluster.directory("2")) }
       second = try open("b", "2")
       try await eventually("it leads again") { second.isLeader }
       try await eventually("the other one follows") { first.clusterStatus?.role == .follower }
@@ -244,6 +248,8 @@ struct SuccessionTests {
     for name in ["http://own", Self.own.description] {
       #expect(successor(ClusterOrders(drained: [name])) == Self.third)
     }
+    #expect(
+      successor(ClusterOrders(place: "http://second", drained: ["http://own"])) == Self.second)
     let withoutThird = ClusterOrders(drained: ["http://own", "http://third"])
     #expect(successor(withoutThird) == Self.second)
     #expect(successor(withoutThird, secondLSN: 9) == nil)
@@ -288,12 +294,14 @@ struct SuccessionTests {
     #expect(preferred(ClusterOrders(), secondLSN: 9, isThere: false, after: 11) == nil)
     // It takes no clients.
     #expect(preferred(ClusterOrders(), address: "", after: 11) == Self.second)
+    #expect(
+      preferred(ClusterOrders(place: Self.third.description), address: "", after: 11) == Self.third)
     #expect(preferred(ClusterOrders(drained: ["http://third"]), after: 11) == Self.second)
     // An operator has named another one, which counts as long as that is there.
-    #expect(preferred(ClusterOrders(move: (Self.second, 1)), after: 11) == Self.second)
-    #expect(preferred(ClusterOrders(move: (Self.own, 1)), after: 11) == nil)
+    #expect(preferred(ClusterOrders(place: "http://second"), after: 11) == Self.second)
+    #expect(preferred(ClusterOrders(place: Self.own.description), after: 11) == nil)
     #expect(
-      preferred(ClusterOrders(move: (Self.third, 1)), isThere: false, after: 11) == Self.second)
+      preferred(ClusterOrders(place: "http://third"), isThere: false, after: 11) == Self.second)
     // The id says how much longer it takes, up to twice as long.
     let last = ServerID(bytes: [0xFF])
     var succession = Succession()

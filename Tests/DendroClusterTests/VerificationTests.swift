@@ -150,7 +150,8 @@ struct VerificationTests {
     #expect(try dendro("cluster", "verify", "none", cluster.postgres.address).status == 1)
   }
 
-  private static let newTables = "dendro.verification, dendro.verified, dendro.move, dendro.drain"
+  private static let newTables =
+    "dendro.verification, dendro.verified, dendro.move, dendro.drain, dendro.place"
 
   @Test("a schema of the release before gets the tables, whoever comes first")
   func olderSchema() async throws {
@@ -159,8 +160,8 @@ struct VerificationTests {
     try cluster.postgres.query("DROP TABLE \(Self.newTables)")
     try await eventually("the server makes them") {
       try cluster.postgres.query(
-        "SELECT count(*) FROM pg_tables WHERE schemaname = 'dendro' AND tablename IN ('verification', 'verified', 'move', 'drain')"
-      ) == "4"
+        "SELECT count(*) FROM pg_tables WHERE schemaname = 'dendro' AND tablename IN ('verification', 'verified', 'move', 'drain', 'place')"
+      ) == "5"
     }
     #expect(try await verify().verdict == .agree)
     try await first.close()

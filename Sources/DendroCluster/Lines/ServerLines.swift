@@ -2,9 +2,10 @@ public import Dendro
 import DendroPlatform
 import Synchronization
 
-/// What connects a process with the other servers of a cluster, for all databases that it opens with it: over lines the
-/// leader's batches and followers' writes take no way through PostgreSQL, and less than half of the time. Who has no line has
-/// that way.
+/// What connects a process with the other servers of one cluster, for all databases that it opens with it.
+///
+/// Over a line the leader sends followers each batch once PostgreSQL has it, and takes what they write. Both reach a server
+/// without a line through PostgreSQL's tables, which takes about twice as long.
 ///
 /// Each line is TLS 1.3 with a key that the process that is called draws when it starts. Only those know it who read the schema
 /// `dendro` in PostgreSQL.
@@ -18,7 +19,7 @@ import Synchronization
 ///   lines: lines)
 /// ```
 ///
-/// It listens as long as it is referenced, also by a database.
+/// It listens as long as it is referenced, also by a database, and stops soon after.
 public final class ServerLines: Sendable {
   /// Where other servers open lines to this process; nil if it takes none.
   let address: LineAddress?
@@ -44,15 +45,21 @@ public final class ServerLines: Sendable {
   ///   - host: a name or an address of this machine, or one that stands for all of them: `0.0.0.0`, `::`.
   ///   - port: 0 lets the system choose one.
   ///   - advertisedHost: by which others reach this machine; nil: by `host`, which is then none that stands for all.
-  /// - Throws: `DatabaseError.Code.inputOutput` if the address cannot be listened at.
+  /// - Throws: `DatabaseError.Code.inputOutput` if the address cannot be listened at, `DatabaseError.Code.invalidArgument` if
+  ///   it stands for all addresses and `advertisedHost` is nil.
   public convenience init(
     listeningAt host: String, port: UInt16 = 0, advertisedHost: String? = nil
   ) throws(DatabaseError) {
+    if advertisedHost == nil, ["0.0.0.0", "::", "*", ""].contains(host) {
+      throw DatabaseError(
+        .invalidArgument, "InvalidAddress",
+        "other servers cannot reach this one at \"\(host)\": it needs advertisedHost")
+    }
     let loop: LineLoop
     do throws(PostgresError) {
       loop = try LineLoop()
     } catch {
-      throw DatabaseError(.postgres(error))
+      throw DatabaseError(.inputOutput, "InputOutput", "\(error)")
     }
     let descriptor: Int32
     do throws(LineSocket.Failure) {

@@ -49,6 +49,7 @@ enum ClusterSchema {
     CREATE TABLE IF NOT EXISTS dendro.move (
       namespace text PRIMARY KEY, server bytea NOT NULL, epoch bigint NOT NULL);
     CREATE TABLE IF NOT EXISTS dendro.drain (target text PRIMARY KEY);
+    CREATE TABLE IF NOT EXISTS dendro.place (namespace text PRIMARY KEY, target text NOT NULL);
     """
 
   /// Makes what is missing.

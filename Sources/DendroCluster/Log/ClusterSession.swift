@@ -183,6 +183,13 @@ final class ClusterSession {
       [namespace, .integer(epoch.number), .bytes(epoch.token), .bytes(successor.bytes)])
   }
 
+  /// Leaves a namespace to others that another server has left to this one, which does not lead yet.
+  func resignAsSuccessor() throws(ClusterError) {
+    _ = try execute(
+      "UPDATE dendro.head SET leader = $2 WHERE namespace = $1 AND leader = $3",
+      [namespace, .bytes(ServerID.none.bytes), .bytes(settings.serverID.bytes)])
+  }
+
   /// Moves the head behind a batch and inserts that, or does neither.
   ///
   /// - Parameter timeout: without an answer for so long the outcome is not known.

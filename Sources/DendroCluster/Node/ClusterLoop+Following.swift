@@ -100,6 +100,8 @@ extension ClusterLoop {
     }
     isLeading = true
     isPaused = false
+    // What was seen of the others when this server led before is over.
+    succession = Succession()
     self.requests = requests
     node.leaderLine?.close()
     node.setRequests(requests)

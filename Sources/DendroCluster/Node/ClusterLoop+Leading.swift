@@ -20,18 +20,19 @@ extension ClusterLoop {
       let servers = try session.servers()
       node.note(servers.values.map(\.row))
       requests?.setFollowerCount(node.liveCount - 1)
-      if let position,
-        let successor = try successor(session, among: servers, at: position.lsn, epoch)
-      {
-        try handOver(session, epoch, to: successor)
-        return .zero
-      }
       if let position { node.update { $0.sharedLSN = position.lsn } }
       let head = try session.head()
       if head.epoch != epoch {
         try endLeading("another server leads")
-      } else if let position, head.position.lsn < position.lsn {
+        return .zero
+      }
+      if let position, head.position.lsn < position.lsn {
         try appendAgain(session, epoch, from: head.position, to: position)
+      } else if let position,
+        let successor = try successor(session, among: servers, at: position.lsn, epoch)
+      {
+        try handOver(session, epoch, to: successor)
+        return .zero
       }
     }
     try requests?.step(session) { isBeatDue }
@@ -128,13 +129,24 @@ extension ClusterLoop {
     {
       return ordered
     }
-    guard let delay = settings.spreadDelay,
+    guard let delay = settings.spreadDelay, appendsQuickly(),
       let preferred = succession.preferred(orders, of: id, among: servers, after: delay)
     else { return nil }
-    if orders.move?.server == preferred.id { return preferred.id }
+    if orders.isPlace(preferred) { return preferred.id }
     let counts = try session.leaderCounts()
     return counts[address, default: 0] > counts[preferred.address, default: 0] + 1
       ? preferred.id : nil
+  }
+
+  /// Whether PostgreSQL has taken the batches since the last look so fast that all that was admitted is appended before
+  /// another server leads.
+  private mutating func appendsQuickly() -> Bool {
+    let figures = node.leadership.figures
+    let count = figures.appendCount - seenAppends.count
+    let time = figures.appendTime - seenAppends.time
+    seenAppends = (figures.appendCount, figures.appendTime)
+    return node.leadership.trouble == nil
+      && (count == 0 || time < settings.beatInterval / 10 * count)
   }
 
   /// Leaves the leading to another server, once what was admitted here is appended.

@@ -33,6 +33,8 @@ struct ClusterLoop {
   /// What operators ask for, as of the last beat.
   var orders = ClusterOrders()
   var succession = Succession()
+  /// Batches that were appended before the last look at the other servers, and how long that took.
+  var seenAppends = (count: UInt64(0), time: Duration.zero)
   /// Of the rows that were taken.
   var takenByteCount: Int64 = 0
 
@@ -197,7 +199,7 @@ struct ClusterLoop {
       node.leaderLine?.close()
     }
     guard let session, session.isUsable else { return }
-    if let epoch { try? session.resign(epoch) }
+    if let epoch { try? session.resign(epoch) } else { try? session.resignAsSuccessor() }
     try? session.leave()
     if node.lines?.address != nil { try? session.withdrawLine() }
     self.session = nil

@@ -36,17 +36,21 @@ package struct ClusterDrain {
       "INSERT INTO dendro.drain (target) VALUES ($1) ON CONFLICT DO NOTHING", [.text(target)])
     let deadline = ContinuousClock.now + patience
     var now = try leaders()
-    // The next epoch is another one's.
-    func stillLead() -> Bool { led.contains { name, head in now[name]?.epoch == head.epoch } }
-    while stillLead(), .now < deadline {
+    /// Who leads it instead; nil if that is one that is drained, or none yet.
+    func successor(of name: String) -> ServerID? {
+      guard let head = now[name], head.epoch != led[name]?.epoch, head.leader != .none,
+        !servers.contains(where: { $0.id == head.leader })
+      else { return nil }
+      return head.leader
+    }
+    while led.keys.contains(where: { successor(of: $0) == nil }), .now < deadline {
       connection.pause()
       now = try leaders()
     }
     let all = try connection.servers()
     return led.keys.sorted().map { name in
-      let head = now[name].flatMap { $0.epoch == led[name]?.epoch ? nil : $0 }
-      return Namespace(
-        name: name, leader: head.flatMap { head in all.first { $0.id == head.leader }?.name })
+      let leader = successor(of: name)
+      return Namespace(name: name, leader: leader.flatMap { id in all.first { $0.id == id }?.name })
     }
   }
 

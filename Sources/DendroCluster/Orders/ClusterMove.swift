@@ -9,7 +9,7 @@ package struct ClusterMove {
   ///   - patience: how long the servers may take.
   /// - Returns: whether it leads only since now.
   /// - Throws: `RepairFailure`: refused if there is no such namespace or server, if that is drained, or if it does not
-  ///   take over. Then the servers choose who leads.
+  ///   take over.
   package static func run(
     _ namespace: String, to server: String, address: String, patience: Duration = .seconds(15)
   ) throws(RepairFailure) -> Bool {
@@ -23,22 +23,26 @@ package struct ClusterMove {
       throw .refused("\(server) is drained: 'dendro cluster drain --end' lets it lead again")
     }
     let isNew = head.leader != target.id
+    if isNew {
+      _ = try connection.execute(
+        """
+        INSERT INTO dendro.move (namespace, server, epoch) VALUES ($1, $2, $3)
+        ON CONFLICT (namespace) DO UPDATE SET server = $2, epoch = $3
+        """, [.text(namespace), .bytes(target.id.bytes), .integer(head.epoch)])
+      defer {
+        _ = try? connection.execute(
+          "DELETE FROM dendro.move WHERE namespace = $1 AND server = $2",
+          [.text(namespace), .bytes(target.id.bytes)])
+      }
+      try wait(for: target.id, server, behind: head, of: namespace, patience, connection)
+    }
+    // A server whose directory was replaced has another name, and the same address.
     _ = try connection.execute(
       """
-      INSERT INTO dendro.move (namespace, server, epoch) VALUES ($1, $2, $3)
-      ON CONFLICT (namespace) DO UPDATE SET server = $2, epoch = $3
-      """,
-      [.text(namespace), .bytes(target.id.bytes), .integer(isNew ? head.epoch : head.epoch - 1)])
-    guard isNew else { return false }
-    do throws(RepairFailure) {
-      try wait(for: target.id, server, behind: head, of: namespace, patience, connection)
-    } catch {
-      _ = try? connection.execute(
-        "DELETE FROM dendro.move WHERE namespace = $1 AND server = $2",
-        [.text(namespace), .bytes(target.id.bytes)])
-      throw error
-    }
-    return true
+      INSERT INTO dendro.place (namespace, target) VALUES ($1, $2)
+      ON CONFLICT (namespace) DO UPDATE SET target = $2
+      """, [.text(namespace), .text(target.name)])
+    return isNew
   }
 
   /// Leaves it to the servers again which of them leads a namespace.
@@ -49,7 +53,7 @@ package struct ClusterMove {
   /// - Throws: `RepairFailure`: refused if no server was named for it.
   package static func end(_ namespace: String, address: String) throws(RepairFailure) {
     let ended = try OperatorConnection(address).execute(
-      "DELETE FROM dendro.move WHERE namespace = $1", [.text(namespace)])
+      "DELETE FROM dendro.place WHERE namespace = $1", [.text(namespace)])
     guard ended.affectedCount > 0 else { throw .refused("\(namespace) was not moved") }
   }
 

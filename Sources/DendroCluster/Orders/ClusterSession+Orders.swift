@@ -4,10 +4,17 @@ import DendroStorage
 struct ClusterOrders: Sendable {
   /// All servers are to hash one state.
   var verification: VerificationRequest?
-  /// A server is to lead: at once if this epoch still lasts, and otherwise whenever the servers choose who leads.
+  /// A server is to lead, and the epoch that is to end for it.
   var move: (server: ServerID, epoch: Int64)?
+  /// The server that is to lead whenever it is there, by its address or its name.
+  var place: String?
   /// The servers that are not to lead, by their names or their addresses.
   var drained: Set<String> = []
+
+  /// Whether a server is the one that is to lead whenever it is there.
+  func isPlace(_ server: Succession.Server) -> Bool {
+    place == server.id.description || !server.address.isEmpty && place == server.address
+  }
 
   /// Whether a server is not to lead.
   func drains(_ server: ServerID, at address: String) -> Bool {
@@ -56,6 +63,8 @@ extension ClusterSession {
       FROM dendro.move WHERE namespace = $1
       UNION ALL SELECT CAST(3 AS bigint), CAST('' AS bytea), CAST(0 AS bigint), target
       FROM dendro.drain
+      UNION ALL SELECT CAST(4 AS bigint), CAST('' AS bytea), CAST(0 AS bigint), target
+      FROM dendro.place WHERE namespace = $1
       """, [namespace])
     var orders = ClusterOrders()
     do throws(PostgresError) {
@@ -66,7 +75,8 @@ extension ClusterSession {
           orders.verification = VerificationRequest(
             id: bytes, lsn: UInt64(exactly: number).map { LogSequenceNumber($0) })
         case 2: orders.move = (ServerID(bytes: bytes), number)
-        default: orders.drained.insert(try rows.text(row, 3))
+        case 3: orders.drained.insert(try rows.text(row, 3))
+        default: orders.place = try rows.text(row, 3)
         }
       }
     } catch {

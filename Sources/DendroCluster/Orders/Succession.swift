@@ -62,7 +62,7 @@ struct Succession {
       return move.server
     }
     guard orders.drains(own, at: address) else { return nil }
-    return Self.first(of: others.filter { !orders.drains($0.id, at: $0.address) })?.id
+    return first(orders, of: others)?.id
   }
 
   /// The server that is to lead instead of this one so that namespaces are spread, once it has been the same one for a time
@@ -80,12 +80,8 @@ struct Succession {
     _ orders: ClusterOrders, of own: ServerID, among servers: [Server], after delay: Duration,
     now: ContinuousClock.Instant = .now
   ) -> Server? {
-    let candidates = servers.filter { server in
-      !server.address.isEmpty && (server.id == own || isThere(server))
-        && !orders.drains(server.id, at: server.address)
-    }
-    let named = orders.move.flatMap { move in candidates.first { $0.id == move.server } }
-    guard let server = named ?? Self.first(of: candidates), server.id != own else {
+    let candidates = servers.filter { $0.id == own || isThere($0) }
+    guard let server = first(orders, of: candidates), server.id != own else {
       preference = nil
       return nil
     }
@@ -105,8 +101,15 @@ struct Succession {
   /// Whether it has what the log had some looks ago.
   private func isInStep(_ server: Server) -> Bool { (server.lsn ?? .zero) >= (ends.first ?? .zero) }
 
-  private static func first(of servers: [Server]) -> Server? {
-    servers.max { $0.id.bytes.lexicographicallyPrecedes($1.id.bytes) }
+  /// The one that is to lead: that which an operator has named, or else, of those that take clients if there are some, that
+  /// with the highest id.
+  private func first(_ orders: ClusterOrders, of servers: [Server]) -> Server? {
+    let servers = servers.filter { !orders.drains($0.id, at: $0.address) }
+    if let place = servers.first(where: orders.isPlace) { return place }
+    let serving = servers.filter { !$0.address.isEmpty }
+    return (serving.isEmpty ? servers : serving).max {
+      $0.id.bytes.lexicographicallyPrecedes($1.id.bytes)
+    }
   }
 
   // MARK: Following

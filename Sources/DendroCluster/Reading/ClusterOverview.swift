@@ -9,6 +9,8 @@ package struct ClusterOverview: Sendable {
     package var leader: String?
     /// Where clients reach the leader; nil if there is none, or if it takes no requests.
     package var leaderAddress: String?
+    /// The server that an operator has named to lead, by its address or its name; nil if there is none.
+    package var place: String?
     /// The last write.
     package var lsn: UInt64
     /// How many rows the log has, and how many bytes of batches they are.

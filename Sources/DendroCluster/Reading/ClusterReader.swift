@@ -70,6 +70,7 @@ package final class ClusterReader {
       } ?? nil
     guard found != nil else { return nil }
     found?.note(drained: drained())
+    found?.note(places: places())
     return found
   }
 
@@ -80,6 +81,18 @@ package final class ClusterReader {
       return try rows.map { (row) throws(PostgresError) in try rows.text(row, 0) }
     }
     return Set((names ?? nil) ?? [])
+  }
+
+  /// The servers that are to lead, by the names of their namespaces; none for a role that may not read which.
+  private func places() -> [String: String] {
+    let places = try? read { (connection, timeout) throws(PostgresError) in
+      let rows = try connection.execute(
+        "SELECT namespace, target FROM dendro.place", timeout: timeout)
+      return try rows.map { (row) throws(PostgresError) in
+        (try rows.text(row, 0), try rows.text(row, 1))
+      }
+    }
+    return Dictionary((places ?? nil) ?? []) { $1 }
   }
 
   /// - Returns: nil if there are no such tables.
@@ -145,6 +158,10 @@ package final class ClusterReader {
 }
 
 extension ClusterOverview {
+  fileprivate mutating func note(places: [String: String]) {
+    for index in namespaces.indices { namespaces[index].place = places[namespaces[index].name] }
+  }
+
   fileprivate mutating func note(drained: Set<String>) {
     for space in namespaces.indices {
       for index in namespaces[space].servers.indices {

@@ -291,8 +291,9 @@ final class DisconnectJournal: Sendable {
       .nothing, context: PassedOnRequest.endOfSession(id).bytes, isPatient: true)
     let isPassed = engine.sharedLog?.pass(request, origin: nil) { [self] outcome, _ in
       switch outcome {
-      case .failed(.unavailable), .failed(.undecided): noteUntold(id)
-      case .made, .stale, .answered, .failed: break
+      // A server that answers has not understood it.
+      case .failed(.unavailable), .failed(.undecided), .answered: noteUntold(id)
+      case .made, .stale, .failed: break
       }
     }
     if isPassed != true { noteUntold(id) }

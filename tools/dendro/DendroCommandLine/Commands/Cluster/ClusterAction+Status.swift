@@ -58,7 +58,7 @@ extension ClusterOverview.Namespace {
     }
     return .object([
       ("name", .string(name)), ("epoch", .integer(epoch)), ("leader", .text(leader)),
-      ("leaderAddress", .text(leaderAddress)), ("lsn", .unsigned(lsn)),
+      ("leaderAddress", .text(leaderAddress)), ("place", .text(place)), ("lsn", .unsigned(lsn)),
       ("rows", .integer(rowCount)), ("bytes", .integer(byteCount)), ("servers", .array(servers)),
     ])
   }
@@ -67,7 +67,8 @@ extension ClusterOverview.Namespace {
     let log = "\(Format.count(rowCount, "row")), \(Format.bytes(UInt64(clamping: byteCount)))"
     try terminal.report(
       "\(name.printable): write \(Format.count(lsn)), epoch \(Format.count(epoch)), log of \(log)"
-        + (leader == nil ? ", no leader" : ""))
+        + (leader == nil ? ", no leader" : "")
+        + (place.map { ", moved to \($0.printable)" } ?? ""))
     for server in servers {
       let lag = lag(of: server)
       let part = server.name == leader ? "leads" : "follows"

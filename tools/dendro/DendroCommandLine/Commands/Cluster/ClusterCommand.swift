@@ -27,9 +27,9 @@ extension Command {
       clients. SERVER is an address as status shows it, with or without http://, or the name of a server in
       'status --json'.
 
-      move NAMESPACE SERVER ADDRESS has one server lead a namespace, also after it was away. Without that, a server that
-      leads at least two namespaces more than another one leaves some of them to it within a minute.
-      'move --end NAMESPACE ADDRESS' leaves a namespace to the servers again.
+      move NAMESPACE SERVER ADDRESS has one server lead a namespace, now and whenever it is there; status shows it. 'move
+      --end NAMESPACE ADDRESS' leaves that to the servers again. By themselves they spread the namespaces: one of them is to
+      lead each, by chance, and a server that leads at least two more than that one hands over within a minute or so.
 
       ADDRESS is as libpq reads it: a postgresql:// URL, or a line of keys and values. If it is left out, it is
       that of the environment variable DENDRO_CLUSTER, which other users of the machine do not see. A
