@@ -15,7 +15,7 @@ final class RequestedWrite: WriteJudge {
   private let wantsTrace: Bool
   /// Whether the client learns what was there, and so has to be allowed to read it.
   private let alsoReads: Bool
-  private let last = Mutex(AuthorizationVerdict.deny)
+  let last = LastVerdict()
 
   init(
     _ rights: Rights, _ locations: [RuleRequest.Location], _ write: EncodedWrite, at path: Path,
@@ -31,7 +31,7 @@ final class RequestedWrite: WriteJudge {
   }
 
   /// The last verdict.
-  var verdict: AuthorizationVerdict { last.withLock { $0 } }
+  var verdict: AuthorizationVerdict { last.verdict }
 
   var isBounded: Bool { rights.rules(for: identity) != nil }
 
@@ -40,7 +40,7 @@ final class RequestedWrite: WriteJudge {
     let (verdict, wasLookedAt) = ask {
       RequestState.Pinned(head: state.head, time: state.time) { state.after() }
     }
-    last.withLock { $0 = verdict }
+    last.note(verdict)
     return Judgement(
       isAllowed: verdict.decision == .allow, wasLookedAt ? .onlyThere : .always,
       dependsOnTime: wasLookedAt
@@ -52,7 +52,7 @@ final class RequestedWrite: WriteJudge {
   private func judge(_ state: JudgedState, _ set: RuleSet) -> Judgement {
     let isCurrent = { @Sendable [rights, identity] in rights.rules(for: identity) === set }
     guard let rules = set.rules else {
-      last.withLock { $0 = .deny }
+      last.note(.deny)
       return Judgement(isAllowed: false, .always, isCurrent: isCurrent)
     }
     var request = RuleRequest(locations, query: nil, auth: identity.auth, now: state.time)
@@ -62,25 +62,24 @@ final class RequestedWrite: WriteJudge {
     let leafVerdict = state.withLeaf { leaf, path in
       rules.decide(request, data: state.before, setting: leaf, at: path, details: details)
     }
-    var verdicts = [
+    let verdict =
       leafVerdict
-        ?? rules.decide(request, data: state.before, newData: state.after(), details: details)
-    ]
-    if alsoReads, verdicts[0].isAllowed {
-      let reading = RuleRequest(
+      ?? rules.decide(request, data: state.before, newData: state.after(), details: details)
+    var reading: RuleVerdict?
+    if alsoReads, verdict.isAllowed {
+      let request = RuleRequest(
         [RuleRequest.Location(path)], query: RuleQuery(), auth: identity.auth, now: state.time)
-      verdicts.append(rules.decide(reading, data: state.before, details: details))
+      reading = rules.decide(request, data: state.before, details: details)
     }
-    let isAllowed = verdicts.allSatisfy(\.isAllowed)
-    last.withLock {
-      $0 = AuthorizationVerdict(
-        isAllowed ? .allow : .deny, trace: verdicts.last?.trace?.description)
-    }
+    let isAllowed = verdict.isAllowed && reading?.isAllowed ?? true
+    last.note(
+      AuthorizationVerdict(
+        isAllowed ? .allow : .deny, trace: (reading ?? verdict).trace?.description))
     guard state.wantsValidity else {
       return Judgement(
         isAllowed: isAllowed, .onlyThere, dependsOnTime: true, isCurrent: isCurrent)
     }
-    let observations = verdicts.compactMap(\.observations)
+    let observations = [verdict.observations, reading?.observations].compactMap(\.self)
     return Judgement(
       isAllowed: isAllowed,
       .wherever { before, after in
@@ -118,6 +117,15 @@ final class RequestedWrite: WriteJudge {
       AuthorizationRequest(
         operation, at: path, in: rights.namespace.name, by: identity, on: state))
   }
+}
+
+/// The last verdict of a write, for its answer, which needs nothing else of what was judged.
+final class LastVerdict: Sendable {
+  private let value = Mutex(AuthorizationVerdict.deny)
+
+  var verdict: AuthorizationVerdict { value.withLock { $0 } }
+
+  func note(_ verdict: AuthorizationVerdict) { value.withLock { $0 = verdict } }
 }
 
 extension Draft {

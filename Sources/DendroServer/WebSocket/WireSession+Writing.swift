@@ -13,18 +13,18 @@ import Synchronization
 private final class AskedWrite: Sendable {
   private let session: WireSession
   private let number: Int64
-  private let judge: RequestedWrite?
+  private let verdict: LastVerdict?
   private let ended: (@Sendable (WriteOutcome) -> Void)?
   private let start = ContinuousClock.now
   private let isShared: Bool
 
   init(
-    _ session: WireSession, _ number: Int64, _ judge: RequestedWrite?,
+    _ session: WireSession, _ number: Int64, _ verdict: LastVerdict?,
     ended: (@Sendable (WriteOutcome) -> Void)?
   ) {
     self.session = session
     self.number = number
-    self.judge = judge
+    self.verdict = verdict
     self.ended = ended
     isShared = session.namespace.isShared
     if isShared { session.writesUnderWay.add(1, ordering: .relaxed) }
@@ -33,7 +33,7 @@ private final class AskedWrite: Sendable {
   func end(_ result: Result<LogSequenceNumber?, EngineError>) {
     switch result {
     case .success: end(.made)
-    case .failure(.denied): end(.denied(judge?.verdict ?? .deny))
+    case .failure(.denied): end(.denied(verdict?.verdict ?? .deny))
     case .failure(let error): end(WriteOutcome(error, in: session.namespace))
     }
   }
@@ -113,7 +113,7 @@ extension WireSession {
   func write(
     _ judged: JudgedDraft, _ number: Int64, ended: (@Sendable (WriteOutcome) -> Void)? = nil
   ) -> Bool {
-    let asked = AskedWrite(self, number, judged.judge, ended: ended)
+    let asked = AskedWrite(self, number, judged.judge?.last, ended: ended)
     if let refusal = namespace.refusalToWrite {
       asked.end(.failed(refusal))
       return true
