@@ -66,7 +66,10 @@ package struct ClusterMove {
     while true {
       let now = try connection.head(of: namespace)
       if now.epoch != head.epoch {
-        guard now.leader == id else { throw .refused("another server has taken over in between") }
+        guard now.leader == id else {
+          throw .refused(
+            "\(server) has not taken over, and another server has: it is not there, or too slow")
+        }
         return
       }
       guard .now < deadline else {

@@ -38,7 +38,7 @@ extension ClusterAction {
           try terminal.report(
             "\(namespace.name.printable): "
               + (namespace.leader.map { "\($0.printable) leads" }
-                ?? "\(server.printable) still leads, since no other server is there and in step"),
+                ?? "\(server.printable) still leads, since no other server is there, in step and not drained"),
             hanging: 2)
         }
         if isDone { try terminal.report("\(server.printable) leads nothing") }

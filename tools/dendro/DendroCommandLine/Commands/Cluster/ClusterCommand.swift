@@ -23,12 +23,12 @@ extension Command {
       A server answers within about three seconds, and the time that hashing takes.
 
       drain SERVER ADDRESS has the server at that address leave the leading of all its namespaces to others, and lead no
-      more until 'drain --end SERVER', unless it is the only one there; also after a restart. It still takes
-      clients. SERVER is an address as status shows it, with or without http://, or the name of a server in
-      'status --json'.
+      more until 'drain --end SERVER', unless all that are there are drained; also after a restart. It still takes
+      clients. SERVER is an address as status shows it, with or without http://. A name of 'status --json' stands for a
+      server in one namespace alone.
 
-      move NAMESPACE SERVER ADDRESS has one server lead a namespace, now and whenever it is there; status shows it. 'move
-      --end NAMESPACE ADDRESS' leaves that to the servers again. By themselves they spread the namespaces: one of them is to
+      move NAMESPACE SERVER ADDRESS has one server lead a namespace, at once and, after it was away, again within a minute
+      or so; status shows it. 'move --end NAMESPACE ADDRESS' leaves that to the servers again. By themselves they spread the namespaces: one of them is to
       lead each, by chance, and a server that leads at least two more than that one hands over within a minute or so.
 
       ADDRESS is as libpq reads it: a postgresql:// URL, or a line of keys and values. If it is left out, it is
