@@ -215,25 +215,26 @@ struct WireTests {
     }
   }
 
-  @Test("a text that is made when it is sent is part of others as any text is")
-  func latelyMadeText() {
-    func made() -> AnswerText { AnswerText(7) { Array("<\($0)>".utf8) } }
+  @Test("an answer that is made when it is sent is part of others as any text is")
+  func latelyMadeAnswer() {
+    let answer = #"{"t":"d","d":{"r":7,"b":{"s":"ok","d":""}}}"#
+    func made() -> AnswerText { WireText.answer(7, status: "ok", .nothing) }
     var first = made()
     #expect(!first.isAtEnd && first.byteCount > 0)
     first.append("a")
     first.append(made())
-    #expect(text(first) == "<7>a<7>")
+    #expect(text(first) == "\(answer)a\(answer)")
     var second = AnswerText("b")
     second.append(made())
-    #expect(text(second) == "b<7>")
+    #expect(text(second) == "b\(answer)")
     var third = made()
     let isWhole = third.prepare(byteCount: 1)
     #expect(isWhole)
     #expect(!third.isAtEnd)
-    #expect(text(third) == "<7>")
+    #expect(text(third) == answer)
     var fourth = made()
     let next = fourth.next()
-    #expect(next == Array("<7>".utf8))
+    #expect(next == Array(answer.utf8))
     #expect(fourth.isAtEnd && fourth.byteCount == 0)
   }
 

@@ -7,18 +7,14 @@ package struct AnswerText: Sendable {
     case node(JSONText)
   }
 
-  /// What stands before all parts, and is made when it is sent.
-  private var beginning: Beginning?
+  /// The request of which the answer that it was done stands before all parts, and is made when it is sent. Nothing that is
+  /// counted by reference: a push is copied for each listener.
+  private var doneRequest: Int64?
   private var parts: [Part] = []
   private var next = 0
 
-  private struct Beginning: Sendable {
-    let number: Int64
-    let make: @Sendable (Int64) -> [UInt8]
-  }
-
-  /// About the bytes of a beginning.
-  private static let beginningByteCount = 64
+  /// About the bytes of an answer that is not made yet.
+  private static let answerByteCount = 64
 
   package init() {}
 
@@ -26,10 +22,8 @@ package struct AnswerText: Sendable {
 
   package init(bytes: [UInt8]) { append(bytes: bytes) }
 
-  /// A short text that is made from a number when it is sent, on the thread that does so.
-  package init(_ number: Int64, _ make: @escaping @Sendable (Int64) -> [UInt8]) {
-    beginning = Beginning(number: number, make: make)
-  }
+  /// The answer that a request was done. It is made when it is sent, on the thread that does so.
+  init(doneRequest number: Int64) { doneRequest = number }
 
   package init(_ node: Node, _ style: JSONStyle) { append(node, style) }
 
@@ -47,7 +41,7 @@ package struct AnswerText: Sendable {
 
   /// Appends the rest of another text.
   package mutating func append(_ text: AnswerText) {
-    if let beginning = text.beginning { append(bytes: beginning.make(beginning.number)) }
+    if let number = text.doneRequest { append(bytes: WireText.done(number)) }
     for part in text.parts[text.next...] {
       switch part {
       case .bytes(let bytes): append(bytes: bytes)
@@ -69,7 +63,7 @@ package struct AnswerText: Sendable {
   /// The bytes that are made already, and for each node whose text is made later some, and those of the long string
   /// that it is at.
   package var byteCount: Int {
-    parts[next...].reduce(beginning == nil ? 0 : Self.beginningByteCount) { count, part in
+    parts[next...].reduce(doneRequest == nil ? 0 : Self.answerByteCount) { count, part in
       switch part {
       case .bytes(let bytes): count + bytes.count
       case .node(let text): count + 4096 + text.keptByteCount
@@ -77,14 +71,14 @@ package struct AnswerText: Sendable {
     }
   }
 
-  package var isAtEnd: Bool { beginning == nil && next == parts.count }
+  package var isAtEnd: Bool { doneRequest == nil && next == parts.count }
 
   /// Returns the next part: about `byteCount` bytes, or some more; empty at the end.
   package mutating func next(byteCount: Int = 1 << 16) -> [UInt8] {
     var result: [UInt8] = []
-    if let beginning {
-      result = beginning.make(beginning.number)
-      self.beginning = nil
+    if let number = doneRequest {
+      result = WireText.done(number)
+      doneRequest = nil
     }
     while result.count < byteCount, next < parts.count {
       switch parts[next] {

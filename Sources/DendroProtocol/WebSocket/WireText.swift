@@ -58,11 +58,7 @@ package enum WireText {
   package static func answer(_ number: Int64, status: String, _ content: Content) -> AnswerText {
     // Each write has one of these.
     if case .nothing = content, status == "ok" {
-      return AnswerText(number) { number in
-        var bytes = beginning(number, "ok")
-        bytes += "\"\"}}}".utf8
-        return bytes
-      }
+      return AnswerText(doneRequest: number)
     }
     var text = AnswerText(bytes: beginning(number, status))
     switch content {
@@ -74,6 +70,13 @@ package enum WireText {
     }
     text.append("}}}")
     return text
+  }
+
+  /// The answer that a request was done.
+  static func done(_ number: Int64) -> [UInt8] {
+    var bytes = beginning(number, "ok")
+    bytes += "\"\"}}}".utf8
+    return bytes
   }
 
   private static func beginning(_ number: Int64, _ status: String) -> [UInt8] {
