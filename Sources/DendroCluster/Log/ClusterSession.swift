@@ -175,8 +175,8 @@ final class ClusterSession {
 
   /// Ends the leading of a namespace.
   ///
-  /// - Parameter successor: takes over next; the others wait for it as for a leader. If it is `none`, whoever comes first
-  ///   takes over at once.
+  /// - Parameter successor: the server that takes over next; the other servers wait for it as for a leader. With `none`, the
+  ///   first server that looks takes over.
   func resign(_ epoch: Epoch, to successor: ServerID = .none) throws(ClusterError) {
     _ = try execute(
       "UPDATE dendro.head SET leader = $4 WHERE namespace = $1 AND epoch = $2 AND token = $3",

@@ -28,8 +28,9 @@ extension Command {
       server in one namespace alone.
 
       move NAMESPACE SERVER ADDRESS has one server lead a namespace, at once and, after it was away, again within a minute
-      or so; status shows it. 'move --end NAMESPACE ADDRESS' leaves that to the servers again. By themselves they spread the namespaces: one of them is to
-      lead each, by chance, and a server that leads at least two more than that one hands over within a minute or so.
+      or so; status shows it. 'move --end NAMESPACE ADDRESS' leaves that to the servers again. By themselves servers
+      spread the namespaces: chance says which server is to lead each one, and a server that leads at least two
+      namespaces more than that server hands it over within a minute or so.
 
       ADDRESS is as libpq reads it: a postgresql:// URL, or a line of keys and values. If it is left out, it is
       that of the environment variable DENDRO_CLUSTER, which other users of the machine do not see. A

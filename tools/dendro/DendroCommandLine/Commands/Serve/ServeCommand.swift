@@ -35,11 +35,13 @@ extension Command {
       it is acknowledged. Of each namespace DIRECTORY has a copy, from which the server answers readings and listens.
       One server leads and makes writes; the others pass on to it what their clients write, so that a client may use
       any server. If the leader is gone for three seconds, or ends, another one leads; of many namespaces each server
-      leads some. ADDRESS is as libpq reads it; the environment variable DENDRO_CLUSTER has it where others should not see it. /.leader
-      answers 200 on the server that leads in the database of ?ns=NAME, and 503 on others: a load balancer that asks it
-      saves writes the way from server to server. That way is a line, TLS with a key that PostgreSQL has, at a port of the
-      first --host that the system chooses, or at that of --lines; where there is no line, tables of PostgreSQL are the
-      way. 'dendro cluster status' shows all servers.
+      leads some. ADDRESS is as libpq reads it; the environment variable DENDRO_CLUSTER has it where others should not
+      see it. 'dendro cluster status' shows all servers.
+
+      /.leader answers 200 on the server that leads in the database of ?ns=NAME, and 503 on others: a load balancer that
+      asks it saves writes the way from server to server. That way is a line, TLS with a key that PostgreSQL has, at a
+      port of the first --host that the system chooses, or at that of --lines; where there is no line, tables of
+      PostgreSQL are the way.
 
       At the default address / is a page that shows and edits the data; /.metrics has figures for Prometheus, and
       /.status.json says whether the databases can be opened and take writes.
