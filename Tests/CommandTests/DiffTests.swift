@@ -100,7 +100,7 @@ struct DiffTests {
     let different = try dendro("compare", "db", "copy")
     #expect(different.status == 1)
     #expect(
-      different.lines.dropFirst(2).map(String.init) == [
+      Array(different.lines.dropFirst(2)) == [
         "/users/ada  2 differences", "/z  1 difference", "different",
       ])
     let json = try dendro("compare", "db", "copy", "/users/eve", "--json").object

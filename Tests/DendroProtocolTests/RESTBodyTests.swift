@@ -124,7 +124,7 @@ struct RESTBodyTests {
       ),
       ("POST", "\"\"", "null", "\"\""),
       ("DELETE", "", "{\"a\":1}", "null"),
-    ])
+    ] as [(String, String, String, String)])
   func writes(method: String, body: String, before: String, after: String) throws {
     #expect(try written(method, body, before) == after)
   }

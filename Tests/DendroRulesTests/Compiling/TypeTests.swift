@@ -110,7 +110,7 @@ struct TypeTests {
       ("auth.x = true", "Rule expressions may not contain assignments."),
       ("now += 1", "Rule expressions may not contain assignments."),
       ("= 1", "Rule expressions may not contain assignments."),
-    ])
+    ] as [(String, String)])
   func operators(expression: String, message: String) {
     #expect(refusal(of: expression) == message)
   }
@@ -208,7 +208,7 @@ struct TypeTests {
       ("data.hasChildren([['a']])", "Unexpected array literal."),
       ("data.child(['a']).exists()", "Unexpected array literal."),
       ("'a'.matches(['a'])", "Unexpected array literal."),
-    ])
+    ] as [(String, String)])
   func members(expression: String, message: String) {
     #expect(refusal(of: expression) == message)
   }

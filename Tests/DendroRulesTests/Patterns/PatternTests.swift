@@ -39,7 +39,7 @@ struct PatternTests {
       ("/(a|ab)(c|bcd)(d*)/", "abcd"),
       ("/^(a{2}){3}$/", "aaaaaa"), ("/^[a-z0-9.]+@[a-z]+\\.[a-z]{2,}$/i", "Ann.1@Example.org"),
       ("/^(0|[1-9][0-9]*)$/", "10"), ("/é/", "cafés"), ("/\u{301}/", "e\u{301}"),
-    ])
+    ] as [(String, String)])
   func matching(pattern: String, text: String) throws { #expect(try Self.matches(text, pattern)) }
 
   @Test(

@@ -42,7 +42,8 @@ struct CallbackQueueTests {
     try await database.synchronize()
     let lines = await recorder.take()
     let values = lines.filter { $0.contains("value") }
-    #expect(values == (["null"] + (0..<5).map(String.init)).map { "other: value \($0)" })
+    let numbers: [String] = (0..<5).map { "other: value \($0)" }
+    #expect(values == ["other: value null"] + numbers)
     #expect(lines.filter { $0.contains("done") } == (0..<5).map { "other: done \($0)" })
     stuck.resume()
     await pass(stuck)

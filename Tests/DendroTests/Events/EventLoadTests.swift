@@ -225,11 +225,12 @@ struct EventLoadTests {
       try await group.waitForAll()
     }
     let lines = await recorder.take()
+    let numbers: [String] = (1...200).map { "\($0)" }
     for writer in 0..<4 {
       for name in ["all", "last"] {
-        let counted = lines.filter { $0.hasPrefix("\(name):changed w\(writer)=") }
+        let counted: [Substring] = lines.filter { $0.hasPrefix("\(name):changed w\(writer)=") }
           .compactMap { $0.split(whereSeparator: { "= ".contains($0) }).dropFirst(2).first }
-        #expect(counted.map(String.init) == (1...200).map(String.init), "\(name) w\(writer)")
+        #expect(counted.map { String($0) } == numbers, "\(name) w\(writer)")
       }
     }
     #expect(

@@ -207,7 +207,8 @@ struct HistoryTests {
     #expect(try await limited.value == 200)
     try await database.close()
     let numbers = try await follower.value
-    #expect(numbers == Array(1...200).prefix(numbers.count).map { Database.LSN($0) })
+    let all: [Database.LSN] = (1...200).map { Database.LSN($0) }
+    #expect(numbers == Array(all.prefix(numbers.count)))
     let late = await failure { for try await _ in database.changes(since: 0) {} }
     #expect(late?.code == .closed)
   }

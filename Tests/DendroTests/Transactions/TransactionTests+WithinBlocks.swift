@@ -49,9 +49,9 @@ extension TransactionTests {
     try await database.synchronize()
     let lines = await recorder.take()
     #expect(lines.filter { $0.hasPrefix("value") } == expected)
-    #expect(
-      lines.filter { !$0.hasPrefix("value") }
-        == ["nil, true, \(count)"] + Array(repeating: "wrote nil", count: count))
+    let completions: [String] =
+      ["nil, true, \(count)"] + Array(repeating: "wrote nil", count: count)
+    #expect(lines.filter { !$0.hasPrefix("value") } == completions)
   }
 
   @Test("what the block writes is written also if the block gives up, fails or is closed upon")

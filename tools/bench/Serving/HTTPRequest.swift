@@ -36,7 +36,7 @@ enum WireRequestBytes {
       bytes += [0x80 | 126, UInt8(payload.count >> 8), UInt8(payload.count & 0xFF)]
     } else {
       bytes.append(0x80 | 127)
-      bytes += (0..<8).map { UInt8(payload.count >> (56 - 8 * $0) & 0xFF) }
+      bytes += withUnsafeBytes(of: UInt64(payload.count).bigEndian, Array.init)
     }
     // A mask of zeros leaves the payload as it is.
     return bytes + [0, 0, 0, 0] + payload
