@@ -14,6 +14,7 @@ struct ClusterSettings: Sendable {
   var ownAddress = ""
 
   static let openingByteCount = 8
+  static let takeoverDelay = Duration.seconds(3)
 
   /// Names this opening of this server among all, in the log and in PostgreSQL.
   var client: [UInt8] { serverID.bytes + opening }
@@ -28,7 +29,7 @@ struct ClusterSettings: Sendable {
   /// Between two raises of this server's counter.
   var beatInterval = Duration.seconds(1)
   /// How long a leader's counter stands still before another server takes over.
-  var takeoverDelay = Duration.seconds(3)
+  var takeoverDelay = Self.takeoverDelay
   /// How long another server is the one that is to lead before this one hands over, and up to twice as long; nil: only
   /// operators change who leads. Namespaces of one server do not change hands all at once.
   var spreadDelay: Duration?

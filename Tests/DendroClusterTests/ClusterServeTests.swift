@@ -178,7 +178,35 @@ struct ClusterServeTests {
     #expect(namespace["name"] as? String == "default")
     #expect(namespace["lsn"] as? Int == 1)
     #expect(namespace["leaderAddress"] as? String == "http://127.0.0.1:\(leader.port)")
-    #expect((namespace["servers"] as? [[String: Any]])?.count == 2)
+    let listed = namespace["servers"] as? [[String: Any]] ?? []
+    #expect(listed.map { $0["silent"] as? Bool } == [false, false])
+
+    follower.kill()
+    let after = try dendro("cluster", "status", postgres.address).output
+    #expect(after.contains(/:\d+ leads, write 1\n/), "\(after)")
+    #expect(after.contains("127.0.0.1:\(follower.port) follows, write 1, silent\n"), "\(after)")
+  }
+
+  @Test(
+    "dendro cluster status does not take an old primary, which the servers have left, for the cluster"
+  )
+  func oldPrimary() async throws {
+    let old = try PostgresServer()
+    let gone = try ServerProcess(
+      "\(folder.path)/gone", environment: ["DENDRO_CLUSTER": old.address])
+    _ = try await leader(of: [gone])
+    gone.kill()
+    let server = try start("a")
+    _ = try await leader(of: [server])
+    let both =
+      "postgresql://postgres@127.0.0.1:\(old.port),127.0.0.1:\(postgres.port)/postgres"
+    let status = try dendro("cluster", "status", both)
+    #expect(status.output.contains(/127.0.0.1:(\d+) leads, write 0\n/), "\(status.output)")
+    #expect(status.output.contains(":\(server.port) leads"), "\(status.output)")
+    // With no server anywhere that is heard, it shows what the first host has.
+    server.kill()
+    let silent = try dendro("cluster", "status", both)
+    #expect(silent.output.contains(":\(gone.port) leads, write 0, silent\n"), "\(silent.output)")
   }
 
   @Test("copies are not served as databases of their own")

@@ -19,7 +19,7 @@ package struct ClusterOverview: Sendable {
     package var servers: [Server] = []
   }
 
-  /// A server of one namespace. One that was killed stays in the list; its last write stands still.
+  /// A server of one namespace. One that was killed stays in the list, and is silent.
   package struct Server: Sendable {
     /// As hexadecimal digits.
     package var name: String
@@ -29,6 +29,8 @@ package struct ClusterOverview: Sendable {
     package var lsn: UInt64
     /// How often it has said so.
     package var counter: Int64
+    /// Whether it has not said so for as long as it was watched: it is gone, stands still, or does not reach PostgreSQL.
+    package var isSilent = false
     /// Whether it is not to lead.
     package var isDrained = false
   }
@@ -39,4 +41,10 @@ package struct ClusterOverview: Sendable {
   package let version: Int64
   /// In the order of their names.
   package internal(set) var namespaces: [Namespace]
+
+  /// Whether there are servers, and none of them has been heard.
+  var isSilent: Bool {
+    let servers = namespaces.flatMap(\.servers)
+    return !servers.isEmpty && servers.allSatisfy(\.isSilent)
+  }
 }

@@ -2,8 +2,13 @@ package import Dendro
 
 /// Reads what PostgreSQL has of a cluster. It takes no part: it makes no tables and writes nothing. For one thread at a time.
 package final class ClusterReader {
-  private let connection: PostgresConnection
+  private var connection: PostgresConnection
+  private let address: String
   private let timeout: Duration
+  private let interruption: Interruption
+  private let hosts = HostChoice()
+  private let hostCount: Int
+  package static let takeoverDelay = ClusterSettings.takeoverDelay
 
   /// - Parameters:
   ///   - address: as libpq reads it.
@@ -11,10 +16,13 @@ package final class ClusterReader {
   /// - Throws: `DatabaseError.Code.unavailable` if PostgreSQL does not answer, `DatabaseError.Code.invalidArgument` if
   ///   the address is none.
   package init(_ address: String, timeout: Duration = .seconds(5)) throws(DatabaseError) {
+    self.address = address
     self.timeout = timeout
     do throws(PostgresError) {
+      interruption = try Interruption()
+      hostCount = try PostgresAddress(address).hosts.count
       connection = try PostgresConnection(
-        address, timeout: timeout, interruption: try Interruption())
+        address, timeout: timeout, interruption: interruption, hosts: hosts)
     } catch {
       throw DatabaseError(.postgres(error))
     }
@@ -59,7 +67,54 @@ package final class ClusterReader {
   }
 
   /// All of it, as of one moment; nil if there is no cluster.
-  package func overview() throws(DatabaseError) -> ClusterOverview? {
+  ///
+  /// Before, it watches the servers until it has heard all of them, for `silence` at most. If it hears none and the address
+  /// has further hosts, it looks there too: an old primary that still runs has a cluster whose servers have left it.
+  ///
+  /// - Parameter silence: by default as long as a follower waits for the leader before it takes over.
+  package func overview(
+    silence: Duration = takeoverDelay
+  ) throws(DatabaseError) -> ClusterOverview? {
+    let first = try watchedOverview(silence)
+    guard let first, first.isSilent else { return first }
+    for _ in 1..<max(1, hostCount) {
+      connection.passOverHost()
+      guard
+        let other = try? PostgresConnection(
+          address, timeout: timeout, interruption: interruption, hosts: hosts)
+      else { break }
+      connection = other
+      if let found = try? watchedOverview(silence), !found.isSilent { return found }
+    }
+    return first
+  }
+
+  private func watchedOverview(_ silence: Duration) throws(DatabaseError) -> ClusterOverview? {
+    let deadline = ContinuousClock.now + silence
+    let before = try counters()
+    var silent = Set(before.keys)
+    while !silent.isEmpty, .now < deadline {
+      interruption.wait(min(.milliseconds(100), deadline - .now))
+      let now = try counters()
+      silent = silent.filter { now[$0] == before[$0] }
+    }
+    var found = try overviewNow()
+    found?.note(silent: silent)
+    return found
+  }
+
+  /// How often each server, by its name, has raised its counter.
+  private func counters() throws(DatabaseError) -> [String: Int64] {
+    let pairs = try read { (connection, timeout) throws(PostgresError) in
+      let rows = try connection.execute("SELECT id, counter FROM dendro.server", timeout: timeout)
+      return try rows.map { (row) throws(PostgresError) in
+        (ServerID(bytes: try rows.bytes(row, 0)).description, try rows.integer(row, 1))
+      }
+    }
+    return Dictionary(pairs ?? []) { $1 }
+  }
+
+  private func overviewNow() throws(DatabaseError) -> ClusterOverview? {
     var found =
       try read { (connection, timeout) throws(PostgresError) in
         try connection.executeScript(
@@ -158,6 +213,15 @@ package final class ClusterReader {
 }
 
 extension ClusterOverview {
+  fileprivate mutating func note(silent: Set<String>) {
+    for space in namespaces.indices {
+      for index in namespaces[space].servers.indices {
+        namespaces[space].servers[index].isSilent =
+          silent.contains(namespaces[space].servers[index].name)
+      }
+    }
+  }
+
   fileprivate mutating func note(places: [String: String]) {
     for index in namespaces.indices { namespaces[index].place = places[namespaces[index].name] }
   }

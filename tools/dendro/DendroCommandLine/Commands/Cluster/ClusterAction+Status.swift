@@ -53,7 +53,7 @@ extension ClusterOverview.Namespace {
         ("server", .string(server.name)), ("address", .text(server.address)),
         ("lsn", .unsigned(server.lsn)), ("lag", .unsigned(lag(of: server))),
         ("beats", .integer(server.counter)),
-        ("drained", .bool(server.isDrained)),
+        ("silent", .bool(server.isSilent)), ("drained", .bool(server.isDrained)),
       ])
     }
     return .object([
@@ -73,9 +73,10 @@ extension ClusterOverview.Namespace {
       let lag = lag(of: server)
       let part = server.name == leader ? "leads" : "follows"
       let behind = lag == 0 ? "" : ", \(Format.count(lag, "write")) behind"
+      let silent = server.isSilent ? ", silent" : ""
       let drained = server.isDrained ? ", drained" : ""
       try terminal.report(
-        "  \((server.address ?? server.name).printable) \(part), write \(Format.count(server.lsn))\(behind)\(drained)",
+        "  \((server.address ?? server.name).printable) \(part), write \(Format.count(server.lsn))\(behind)\(silent)\(drained)",
         hanging: 4)
     }
   }
