@@ -108,6 +108,40 @@ struct RepairTests {
     later.close()
   }
 
+  @Test("what a directory that puts writes back has lost itself is named")
+  func lostByBoth() async throws {
+    let database = try cluster.open("1")
+    for number in 1...2 { try await database.reference(withPath: "n\(number)").setValue(number) }
+    try keep()
+    for number in 3...5 { try await database.reference(withPath: "n\(number)").setValue(number) }
+    let data = CopyFile.dataDirectory(in: cluster.directory("1"))
+    let kept = data + "-kept"
+    try FileManager.default.copyItem(atPath: data, toPath: kept)
+    try await database.reference(withPath: "n6").setValue(6)
+    try await database.close()
+    try setBack()
+    // As after a power loss: the copy's log was not synchronized.
+    try FileManager.default.removeItem(atPath: data)
+    try FileManager.default.moveItem(atPath: kept, toPath: data)
+
+    let error = #expect(throws: DatabaseError.self) { try cluster.open("1") }
+    let message = try #require(error?.message)
+    #expect(message.contains("3 writes are in question, 3 to 5"), "\(message)")
+    #expect(message.contains("this directory has lost write 6 behind them"), "\(message)")
+    let repair = try repair()
+    let question = try #require(repair.question)
+    #expect(question.writes == 3...5)
+    #expect(question.lost == 6...6)
+    #expect(question.obstacle == nil)
+    #expect(try repair.restore() == 3)
+    repair.close()
+    #expect(try head() == "5")
+    let again = try cluster.open("1")
+    #expect(try await again.value("n5") == 5)
+    #expect(try await again.value("n6") == nil)
+    try await again.close()
+  }
+
   @Test("a PostgreSQL that has lost all of the namespace gets it back")
   func restoreAll() async throws {
     let database = try cluster.open("shop")

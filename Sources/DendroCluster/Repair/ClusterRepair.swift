@@ -14,6 +14,9 @@ package final class ClusterRepair {
     package let lastLSN: UInt64
     /// The writes that only the directory has; nil if PostgreSQL has other writes, and it cannot be told since when.
     package let writes: ClosedRange<UInt64>?
+    /// What PostgreSQL had taken and the directory has lost as well, behind those writes; nil if there is nothing, or if they
+    /// cannot be put into PostgreSQL again. Another server's directory may have it.
+    package let lost: ClosedRange<UInt64>?
     /// Why they cannot be put into PostgreSQL again; nil if they can.
     package let obstacle: String?
   }
@@ -212,6 +215,7 @@ extension ClusterRepair.Question {
     sharedLSN = difference.sharedLSN.rawValue
     lastLSN = difference.last.rawValue
     writes = difference.question
+    lost = difference.lost
     switch difference.kind {
     case .beginning: obstacle = nil
     case .other:

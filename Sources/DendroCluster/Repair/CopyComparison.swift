@@ -37,7 +37,10 @@ struct CopyComparison {
       difference.kind = .unproven("not all of them can be read from the directory (\(error))")
     }
     // Only what the files have can be put back.
-    if case .beginning = difference.kind { difference.last = last }
+    if case .beginning = difference.kind {
+      difference.last = last
+      if last < known.lsn { difference.lost = last.next.rawValue...known.lsn.rawValue }
+    }
     return difference
   }
 

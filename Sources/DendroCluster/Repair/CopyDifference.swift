@@ -19,6 +19,8 @@ struct CopyDifference {
   var sharedLSN: LogSequenceNumber
   /// The last write of which the copy is known.
   var last: LogSequenceNumber
+  /// What PostgreSQL had taken, and the copy's files have lost as well: the writes behind `last`, if the rest can be put back.
+  var lost: ClosedRange<UInt64>?
 
   /// Which writes only the copy has; nil if that cannot be told.
   var question: ClosedRange<UInt64>? {
@@ -35,6 +37,15 @@ struct CopyDifference {
       : "\(count) writes are in question, \(question.lowerBound) to \(question.upperBound)"
   }
 
+  /// What cannot be put back from this directory, as the end of a sentence; empty if all can.
+  private var loss: String {
+    guard let lost else { return "" }
+    let writes =
+      lost.count == 1
+      ? "write \(lost.lowerBound)" : "writes \(lost.lowerBound) to \(lost.upperBound)"
+    return "; this directory has lost \(writes) behind them, and another server's may have that"
+  }
+
   /// Which writes are in question, and what an operator can do about it.
   ///
   /// - Parameter directory: of the server.
@@ -43,7 +54,7 @@ struct CopyDifference {
     switch kind {
     case .beginning:
       return
-        "\(subject): 'dendro cluster restore \(directory)' puts them into PostgreSQL again, \(acceptLoss) gives them up"
+        "\(subject): 'dendro cluster restore \(directory)' puts them into PostgreSQL again, \(acceptLoss) gives them up\(loss)"
     case .other:
       let place = common.map { " from write \($0.next) on" } ?? ""
       return

@@ -22,6 +22,7 @@ extension ClusterAction {
         try terminal.print(
           JSONValue.object(
             question.members(of: repair, arguments) + [
+              ("lost", question.lost.map { .count($0.count) } ?? .count(0)),
               ("obstacle", .text(question.obstacle)), ("restored", .bool(!isRehearsal)),
             ]
           ).text)
@@ -33,6 +34,7 @@ extension ClusterAction {
       } else {
         try terminal.report("\(repair.namespace.printable): \(question.restored)")
       }
+      if !arguments.wantsJSON, let loss = question.loss { try terminal.report(loss) }
       try terminal.flush()
       return isRehearsal && question.obstacle != nil ? .problem : .success
     })
@@ -109,6 +111,16 @@ extension ClusterRepair.Question {
     let verb = writes.count == 1 ? "is" : "are"
     return
       "\(Format.count(writes.count, "write")), \(numbers(of: writes)), \(verb) in PostgreSQL again"
+  }
+
+  /// What this directory cannot give back; nil if there is nothing.
+  fileprivate var loss: String? {
+    lost.map {
+      """
+      PostgreSQL had \(Format.count($0.count, "more write")), \(numbers(of: $0)), of which this directory has lost its copy: \
+      another server's may have one
+      """
+    }
   }
 
   fileprivate func summary(of repair: ClusterRepair, _ arguments: Arguments) -> String {
