@@ -100,9 +100,8 @@ let package = Package(
       providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(name: "CDendroCurl"),
     .systemLibrary(name: "CDendroProcessor"),
-    .systemLibrary(
-      name: "CDendroPQ", pkgConfig: "libpq",
-      providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+    // Without pkg-config, which would have the library linked: it is opened when it is needed.
+    .systemLibrary(name: "CDendroPQ", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
     .systemLibrary(name: "CDendroWSLay", providers: [.apt(["libwslay-dev"])]),
     library("DendroPlatform"),
     library("DendroTree", "CDendroProcessor"),

@@ -69,6 +69,25 @@ struct ClusterCommandTests {
     #expect(!status.errors.contains("s3cret"))
   }
 
+  @Test("libpq is loaded by commands that need it, which say if it cannot be opened")
+  func library() throws {
+    // Instead of running it, the system's loader lists what it loads.
+    let loaded = try dendro("--version", environment: ["LD_TRACE_LOADED_OBJECTS": "1"])
+    #expect(loaded.output.contains("liblz4"), "\(loaded.output)")
+    #expect(!loaded.output.contains("libpq"), "\(loaded.output)")
+
+    let folder = dendro.folder.path + "/libraries"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try Data().write(to: URL(fileURLWithPath: folder + "/libpq.so.5"))
+    let spoiled = ["LD_LIBRARY_PATH": folder]
+    #expect(try dendro("--version", environment: spoiled).status == 0)
+    let outcome = try dendro("cluster", "status", Self.nowhere, environment: spoiled)
+    #expect(outcome.status == 69)
+    #expect(
+      outcome.errors.contains("libpq, its client library, cannot be opened: "),
+      "\(outcome.errors)")
+  }
+
   @Test("a server starts although PostgreSQL cannot be reached, and says so")
   func unreachable() throws {
     let server = try dendro.start(

@@ -9,17 +9,18 @@ struct PostgresAddress {
   let hosts: [[(key: String, value: String)]]
   private let passwords: [String]
 
-  /// - Throws: `badAddress`.
+  /// - Throws: `badAddress`; `unreachable` without libpq.
   init(_ text: String) throws(PostgresError) {
     self.text = text
+    let pq = try PostgresLibrary.functions()
     try Self.checkMarks(text)
     var reason: UnsafeMutablePointer<CChar>?
-    guard let options = PQconninfoParse(text, &reason) else {
-      defer { PQfreemem(reason) }
+    guard let options = pq.pointee.PQconninfoParse(text, &reason) else {
+      defer { pq.pointee.PQfreemem(reason) }
       // libpq quotes the part that it cannot read, which may be a password.
       throw .badAddress("it is neither a postgresql:// URL nor a line of keys and values")
     }
-    defer { PQconninfoFree(options) }
+    defer { pq.pointee.PQconninfoFree(options) }
     var values: [String: String] = [:]
     var option = options
     while let keyword = option.pointee.keyword {

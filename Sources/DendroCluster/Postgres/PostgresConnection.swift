@@ -4,6 +4,7 @@ import CDendroPQ
 ///
 /// libpq works without blocking; the waits are here, so that each ends with its time, or with the interruption.
 final class PostgresConnection {
+  private let pq: UnsafePointer<dendro_pq>
   private let connection: OpaquePointer
   private let interruption: Interruption
   private let warning = UnsafeMutablePointer<dendro_pq_warning>.allocate(capacity: 1)
@@ -39,18 +40,20 @@ final class PostgresConnection {
     self.hosts = hosts
     warning.initialize(to: dendro_pq_warning())
     do throws(PostgresError) {
+      pq = try PostgresLibrary.functions()
+      warning.pointee.pq = pq
       (connection, host) = try Self.connect(
         try PostgresAddress(address), from: hosts.first, warning, timeout, interruption)
     } catch {
       warning.deallocate()
       throw error
     }
-    PQsetnonblocking(connection, 1)
+    _ = pq.pointee.PQsetnonblocking(connection, 1)
     isUsable = true
   }
 
   deinit {
-    PQfinish(connection)
+    pq.pointee.PQfinish(connection)
     warning.deallocate()
   }
 
@@ -85,50 +88,55 @@ final class PostgresConnection {
     _ interruption: Interruption
   ) throws(PostgresError) -> OpaquePointer {
     // Later ones of the same name count. All texts are read as UTF-8, whatever the address says.
+    let pq = warning.pointee.pq.unsafelyUnwrapped
     let options =
       defaults + [("dbname", address.text)] + host + [("client_encoding", "UTF8")]
     guard
       let connection = withCStrings(
         options.map(\.0),
-        { keys in withCStrings(options.map(\.1)) { PQconnectStartParams(keys, $0, 1) } })
+        { keys in withCStrings(options.map(\.1)) { pq.pointee.PQconnectStartParams(keys, $0, 1) } })
     else { throw .unreachable("no memory") }
     dendro_pq_receive_warnings(connection, warning)
     do throws(PostgresError) {
-      try finish(connection, address, .now + timeout, timeout, interruption)
+      try finish(pq, connection, address, .now + timeout, timeout, interruption)
       return connection
     } catch {
-      PQfinish(connection)
+      pq.pointee.PQfinish(connection)
       throw error
     }
   }
 
   private static func finish(
-    _ connection: OpaquePointer, _ address: PostgresAddress, _ deadline: ContinuousClock.Instant,
+    _ pq: UnsafePointer<dendro_pq>, _ connection: OpaquePointer, _ address: PostgresAddress,
+    _ deadline: ContinuousClock.Instant,
     _ timeout: Duration, _ interruption: Interruption
   ) throws(PostgresError) {
     var state = PGRES_POLLING_WRITING
     while state != PGRES_POLLING_OK {
-      if state == PGRES_POLLING_FAILED || PQstatus(connection) == CONNECTION_BAD {
-        throw .unreachable(address.redacted(message(connection)))
+      if state == PGRES_POLLING_FAILED || pq.pointee.PQstatus(connection) == CONNECTION_BAD {
+        throw .unreachable(address.redacted(message(pq, connection)))
       }
       do throws(PostgresError) {
         try wait(
-          connection, reads: state == PGRES_POLLING_READING,
+          pq, connection, reads: state == PGRES_POLLING_READING,
           writes: state == PGRES_POLLING_WRITING, deadline, timeout, interruption)
       } catch {
         // Nothing was sent that could have been done.
         if case .interrupted = error { throw error }
         throw .unreachable("no answer within \(timeout)")
       }
-      state = PQconnectPoll(connection)
+      state = pq.pointee.PQconnectPoll(connection)
     }
   }
 
   /// What libpq says of the last failure, in one line.
-  private var message: String { Self.message(connection) }
+  private var message: String { Self.message(pq, connection) }
 
-  private static func message(_ connection: OpaquePointer) -> String {
-    String(cString: PQerrorMessage(connection)).split(whereSeparator: \.isNewline)
+  private static func message(
+    _ pq: UnsafePointer<dendro_pq>, _ connection: OpaquePointer
+  ) -> String {
+    let text = pq.pointee.PQerrorMessage(connection).map { String(cString: $0) } ?? ""
+    return text.split(whereSeparator: \.isNewline)
       .map { $0.drop { $0.isWhitespace } }.joined(separator: "; ")
   }
 
@@ -155,14 +163,17 @@ final class PostgresConnection {
       let lengths = values.map { CInt($0.count) }
       let formats = values.map { _ in CInt(1) }
       return withPointers(values) {
-        PQsendQueryPrepared(connection, name, CInt(values.count), $0, lengths, formats, 1)
+        pq.pointee.PQsendQueryPrepared(
+          connection, name, CInt(values.count), $0, lengths, formats, 1)
       }
     }
   }
 
   /// Executes statements without parameters.
   func executeScript(_ sql: String, timeout: Duration) throws(PostgresError) {
-    _ = try answer(ContinuousClock.now + timeout, timeout) { PQsendQuery(connection, sql) }
+    _ = try answer(ContinuousClock.now + timeout, timeout) {
+      pq.pointee.PQsendQuery(connection, sql)
+    }
   }
 
   private func prepared(
@@ -172,7 +183,8 @@ final class PostgresConnection {
     if let name = names[sql] { return name }
     let name = "dendro\(names.count)"
     _ = try answer(deadline, timeout) {
-      PQsendPrepare(connection, name, sql, CInt(parameters.count), parameters.map(\.type))
+      pq.pointee.PQsendPrepare(
+        connection, name, sql, CInt(parameters.count), parameters.map(\.type))
     }
     names[sql] = name
     return name
@@ -191,10 +203,10 @@ final class PostgresConnection {
     var last: OpaquePointer?
     while let result = try next(deadline, timeout) {
       // Of several statements the first that failed counts.
-      if let last, PQresultStatus(last) == PGRES_FATAL_ERROR {
-        PQclear(result)
+      if let last, pq.pointee.PQresultStatus(last) == PGRES_FATAL_ERROR {
+        pq.pointee.PQclear(result)
       } else {
-        PQclear(last)
+        pq.pointee.PQclear(last)
         last = result
       }
     }
@@ -203,8 +215,8 @@ final class PostgresConnection {
   }
 
   private func rows(_ result: OpaquePointer) throws(PostgresError) -> PostgresRows {
-    let rows = PostgresRows(result)
-    switch PQresultStatus(result) {
+    let rows = PostgresRows(result, pq)
+    switch pq.pointee.PQresultStatus(result) {
     case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: break
     default:
       let state = field(result, Field.state) ?? ""
@@ -212,7 +224,7 @@ final class PostgresConnection {
       // The connection is ended, or the engine cannot tell whether it has committed.
       let isLost =
         field(result, Field.severity) != "ERROR" || state.hasPrefix("08") || state == "40003"
-        || state.hasPrefix("57P") || PQstatus(connection) == CONNECTION_BAD
+        || state.hasPrefix("57P") || pq.pointee.PQstatus(connection) == CONNECTION_BAD
       if isLost { throw .lost(text) }
       isUsable = true
       throw .refused(state: state, message: text)
@@ -235,7 +247,7 @@ final class PostgresConnection {
   }
 
   private func field(_ result: OpaquePointer, _ code: CInt) -> String? {
-    PQresultErrorField(result, code).map { String(cString: $0) }
+    pq.pointee.PQresultErrorField(result, code).map { String(cString: $0) }
   }
 
   // MARK: Waiting
@@ -244,39 +256,40 @@ final class PostgresConnection {
     _ deadline: ContinuousClock.Instant, _ timeout: Duration
   ) throws(PostgresError) {
     while true {
-      let rest = PQflush(connection)
+      let rest = pq.pointee.PQflush(connection)
       if rest == 0 { return }
       if rest < 0 { throw .lost(message) }
       // A server that has much to say first does not take more.
       try wait(reads: true, writes: true, deadline, timeout)
-      guard PQconsumeInput(connection) == 1 else { throw .lost(message) }
+      guard pq.pointee.PQconsumeInput(connection) == 1 else { throw .lost(message) }
     }
   }
 
   private func next(
     _ deadline: ContinuousClock.Instant, _ timeout: Duration
   ) throws(PostgresError) -> OpaquePointer? {
-    while PQisBusy(connection) == 1 {
+    while pq.pointee.PQisBusy(connection) == 1 {
       try wait(reads: true, writes: false, deadline, timeout)
-      guard PQconsumeInput(connection) == 1 else { throw .lost(message) }
+      guard pq.pointee.PQconsumeInput(connection) == 1 else { throw .lost(message) }
     }
-    return PQgetResult(connection)
+    return pq.pointee.PQgetResult(connection)
   }
 
   private func wait(
     reads: Bool, writes: Bool, _ deadline: ContinuousClock.Instant, _ timeout: Duration
   ) throws(PostgresError) {
     try Self.wait(
-      connection, reads: reads, writes: writes, deadline, timeout, interruption)
+      pq, connection, reads: reads, writes: writes, deadline, timeout, interruption)
   }
 
   private static func wait(
-    _ connection: OpaquePointer, reads: Bool, writes: Bool, _ deadline: ContinuousClock.Instant,
+    _ pq: UnsafePointer<dendro_pq>, _ connection: OpaquePointer, reads: Bool, writes: Bool,
+    _ deadline: ContinuousClock.Instant,
     _ timeout: Duration, _ interruption: Interruption
   ) throws(PostgresError) {
     while true {
       let found = dendro_pq_wait(
-        PQsocket(connection), reads ? 1 : 0, writes ? 1 : 0, interruption.descriptor,
+        pq.pointee.PQsocket(connection), reads ? 1 : 0, writes ? 1 : 0, interruption.descriptor,
         max(deadline - .now, .zero).milliseconds)
       switch found {
       case 1: return

@@ -3,19 +3,27 @@ import CDendroPQ
 /// The answer to a statement.
 final class PostgresRows {
   private let result: OpaquePointer
+  private let pq: UnsafePointer<dendro_pq>
 
-  /// - Parameter result: freed with this object.
-  init(_ result: OpaquePointer) { self.result = result }
+  /// - Parameters:
+  ///   - result: freed with this object.
+  ///   - pq: the functions of the library that has made it.
+  init(_ result: OpaquePointer, _ pq: UnsafePointer<dendro_pq>) {
+    self.result = result
+    self.pq = pq
+  }
 
-  deinit { PQclear(result) }
+  deinit { pq.pointee.PQclear(result) }
 
-  var count: Int { Int(PQntuples(result)) }
+  var count: Int { Int(pq.pointee.PQntuples(result)) }
 
   /// The rows that the statement has inserted, changed or removed.
-  var affectedCount: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
+  var affectedCount: Int {
+    pq.pointee.PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0
+  }
 
   func isNull(_ row: Int, _ column: Int) -> Bool {
-    PQgetisnull(result, CInt(row), CInt(column)) != 0
+    pq.pointee.PQgetisnull(result, CInt(row), CInt(column)) != 0
   }
 
   /// A `bigint`.
@@ -39,11 +47,11 @@ final class PostgresRows {
   private func value(
     _ row: Int, _ column: Int
   ) throws(PostgresError) -> UnsafeRawBufferPointer {
-    guard row < count, column < Int(PQnfields(result)), !isNull(row, column),
-      PQfformat(result, CInt(column)) == 1
+    guard row < count, column < Int(pq.pointee.PQnfields(result)), !isNull(row, column),
+      pq.pointee.PQfformat(result, CInt(column)) == 1
     else { throw .malformed("there is no value in column \(column) of row \(row)") }
     return UnsafeRawBufferPointer(
-      start: PQgetvalue(result, CInt(row), CInt(column)),
-      count: Int(PQgetlength(result, CInt(row), CInt(column))))
+      start: pq.pointee.PQgetvalue(result, CInt(row), CInt(column)),
+      count: Int(pq.pointee.PQgetlength(result, CInt(row), CInt(column))))
   }
 }

@@ -35,6 +35,8 @@ package final class ClusterReader {
     do throws(PostgresError) {
       _ = try PostgresAddress(address)
     } catch {
+      // Without libpq it cannot be told, and whoever connects says so.
+      guard case .badAddress = error else { return }
       throw DatabaseError(.postgres(error))
     }
   }
