@@ -35,11 +35,24 @@ package final class PostgresServer {
     folder = try Self.folder()
     port = try Self.freePort()
     disk = try diskSize.map { try SmallDisk(at: folder.path + "/data", size: $0, owner: Self.user) }
-    try Self.run(
-      "initdb", "--no-sync", "-A", "trust", "-U", "postgres", "--locale=C.UTF-8", "-E", "UTF8",
-      "-D", folder.path + "/data")
+    let empty = try Self.empty.get().path
+    try Self.execute(["/bin/cp", "-a", empty + "/data/.", folder.path + "/data"])
     try configure(settings)
     try start()
+  }
+
+  /// What `initdb` makes, once for all servers: a copy takes a tenth of its time.
+  private static let empty: Result<TemporaryFolder, any Error> = Result {
+    let made = try folder()
+    try run(
+      "initdb", "--no-sync", "-A", "trust", "-U", "postgres", "--locale=C.UTF-8", "-E", "UTF8",
+      "-D", made.path + "/data")
+    // It is not removed with a value, as other folders are.
+    atexit {
+      guard case .success(let folder) = PostgresServer.empty else { return }
+      try? FileManager.default.removeItem(atPath: folder.path)
+    }
+    return made
   }
 
   /// Makes a standby of another server, and starts it.
@@ -117,13 +130,21 @@ package final class PostgresServer {
     try Self.runOnOwnThread(process)
     self.process = process
     let deadline = ContinuousClock.now + .seconds(60)
-    while (try? query("SELECT 1")) == nil {
+    while !isReady(process) {
       guard process.isRunning, .now < deadline else {
         let text = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
         throw Failure(description: "PostgreSQL does not start: \(text.suffix(1000))")
       }
-      usleep(20_000)
+      usleep(10_000)
     }
+  }
+
+  /// Whether it takes connections, as it says in its file. That of an earlier run names another process.
+  private func isReady(_ process: Process) -> Bool {
+    let text = (try? String(contentsOfFile: data + "/postmaster.pid", encoding: .utf8)) ?? ""
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    return lines.count >= 8 && Int32(lines[0]) == process.processIdentifier
+      && lines[7].trimmingCharacters(in: .whitespaces) == "ready"
   }
 
   /// Linux ends the process with the thread that has started it, and those of the tests end when they are idle.
@@ -254,8 +275,13 @@ package final class PostgresServer {
 
   private static func run(_ program: String, _ arguments: [String]) throws -> String {
     guard let programs else { throw Failure(description: "no PostgreSQL") }
+    return try execute([programs + "/" + program] + arguments)
+  }
+
+  @discardableResult
+  private static func execute(_ command: [String]) throws -> String {
     let process = Process()
-    prepare(process, [programs + "/" + program] + arguments)
+    prepare(process, command)
     let output = Pipe()
     let errors = Pipe()
     process.standardOutput = output
@@ -265,7 +291,7 @@ package final class PostgresServer {
     let problem = readAll(errors)
     process.waitUntilExit()
     guard process.terminationStatus == 0 else {
-      throw Failure(description: "\(program): \(String(decoding: problem, as: UTF8.self))")
+      throw Failure(description: "\(command[0]): \(String(decoding: problem, as: UTF8.self))")
     }
     return String(decoding: text, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
   }
