@@ -13,8 +13,8 @@
 #include <postgresql/libpq-fe.h>
 #endif
 
-// libpq is opened when it is first needed: it loads a dozen other libraries, which take a third of the time in which a
-// command that needs none of them starts.
+// libpq is opened when it is first needed: it loads a dozen other libraries, which would take more than a fifth of the
+// time in which a command starts that needs none of them.
 #define DENDRO_PQ_FUNCTIONS(each) \
   each(PQclear) each(PQcmdTuples) each(PQconninfoFree) each(PQconninfoParse) each(PQconnectPoll) \
   each(PQconnectStartParams) each(PQconsumeInput) each(PQerrorMessage) each(PQfformat) each(PQfinish) \
@@ -32,11 +32,7 @@ struct dendro_pq {
 
 // Returns 0, or -1 if the library is not installed, which dlerror() explains. It stays open.
 static inline int dendro_pq_open(struct dendro_pq *pq) {
-#ifdef __APPLE__
-  void *library = dlopen("libpq.5.dylib", RTLD_NOW | RTLD_LOCAL);
-#else
   void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
-#endif
   if (library == NULL) return -1;
 #define DENDRO_PQ_FIND(name) \
   if ((pq->name = (__typeof__(&name))dlsym(library, #name)) == NULL) return -1;

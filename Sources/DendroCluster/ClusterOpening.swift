@@ -132,7 +132,7 @@ extension PostgresError {
   /// Whether another attempt may go better.
   var mayPass: Bool {
     switch self {
-    case .badAddress, .malformed: false
+    case .badAddress, .noLibrary, .malformed: false
     case .refused(let state, _):
       // PostgreSQL has no room for connections, or is only starting.
       state.hasPrefix("53") || state.hasPrefix("57") || state.hasPrefix("40")

@@ -84,7 +84,7 @@ struct ClusterCommandTests {
     let outcome = try dendro("cluster", "status", Self.nowhere, environment: spoiled)
     #expect(outcome.status == 69)
     #expect(
-      outcome.errors.contains("libpq, its client library, cannot be opened: "),
+      outcome.errors.contains("libpq, the client library of PostgreSQL, cannot be opened: "),
       "\(outcome.errors)")
   }
 

@@ -196,6 +196,8 @@ struct ClusterServeTests {
       "\(folder.path)/gone", environment: ["DENDRO_CLUSTER": old.address])
     _ = try await leader(of: [gone])
     gone.kill()
+    let alone = try dendro("cluster", "status", old.address).output
+    #expect(alone.contains(":\(gone.port) leads, write 0, silent\n"), "\(alone)")
     let server = try start("a")
     _ = try await leader(of: [server])
     let both =

@@ -9,11 +9,11 @@ struct PostgresAddress {
   let hosts: [[(key: String, value: String)]]
   private let passwords: [String]
 
-  /// - Throws: `badAddress`; `unreachable` without libpq.
+  /// - Throws: `badAddress`, `noLibrary`.
   init(_ text: String) throws(PostgresError) {
     self.text = text
-    let pq = try PostgresLibrary.functions()
     try Self.checkMarks(text)
+    let pq = try PostgresLibrary.functions()
     var reason: UnsafeMutablePointer<CChar>?
     guard let options = pq.pointee.PQconninfoParse(text, &reason) else {
       defer { pq.pointee.PQfreemem(reason) }

@@ -13,7 +13,7 @@ final class PostgresConnection {
   /// False once an outcome was not known: what the connection says next could belong to another statement.
   private(set) var isUsable = false
   /// Which host of the address it leads to.
-  private let host: Int
+  let host: Int
   private let hosts: HostChoice
 
   /// What the address may set otherwise. A line without an answer is found dead after ten seconds.

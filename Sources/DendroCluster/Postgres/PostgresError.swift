@@ -2,6 +2,8 @@
 enum PostgresError: Error, Hashable, CustomStringConvertible {
   /// The address is none that libpq can read.
   case badAddress(String)
+  /// libpq cannot be opened.
+  case noLibrary(String)
   /// There is no connection: nothing was sent.
   case unreachable(String)
   /// The connection broke during a statement: it may have been done.
@@ -21,7 +23,7 @@ enum PostgresError: Error, Hashable, CustomStringConvertible {
   var isUndecided: Bool {
     switch self {
     case .lost, .timedOut, .interrupted, .unreplicated: true
-    case .badAddress, .unreachable, .refused, .malformed: false
+    case .badAddress, .noLibrary, .unreachable, .refused, .malformed: false
     }
   }
 
@@ -30,13 +32,15 @@ enum PostgresError: Error, Hashable, CustomStringConvertible {
   var isSilence: Bool {
     switch self {
     case .timedOut, .unreplicated: true
-    case .badAddress, .unreachable, .lost, .interrupted, .refused, .malformed: false
+    case .badAddress, .noLibrary, .unreachable, .lost, .interrupted, .refused, .malformed: false
     }
   }
 
   var description: String {
     switch self {
     case .badAddress(let reason): "the address of PostgreSQL is not valid: \(reason)"
+    case .noLibrary(let reason):
+      "libpq, the client library of PostgreSQL, cannot be opened: \(reason)"
     case .unreachable(let reason): "PostgreSQL cannot be reached: \(reason)"
     case .lost(let reason): "the connection to PostgreSQL is lost: \(reason)"
     case .timedOut(let limit): "PostgreSQL has not answered within \(limit)"

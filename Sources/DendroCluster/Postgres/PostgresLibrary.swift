@@ -4,7 +4,7 @@ import CDendroPQ
 enum PostgresLibrary {
   /// Its functions, for any thread.
   ///
-  /// - Throws: `unreachable` if it is not installed.
+  /// - Throws: `noLibrary` if it is not installed.
   static func functions() throws(PostgresError) -> UnsafePointer<dendro_pq> {
     switch opened {
     case .success(let functions): return functions
@@ -17,7 +17,7 @@ enum PostgresLibrary {
     functions.initialize(to: dendro_pq())
     guard dendro_pq_open(functions) == 0 else {
       let reason = dlerror().map { String(cString: $0) } ?? "it lacks a function"
-      return .failure(.unreachable("libpq, its client library, cannot be opened: \(reason)"))
+      return .failure(.noLibrary(reason))
     }
     return .success(UnsafePointer(functions))
   }()

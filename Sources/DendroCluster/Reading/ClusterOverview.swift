@@ -42,9 +42,6 @@ package struct ClusterOverview: Sendable {
   /// In the order of their names.
   package internal(set) var namespaces: [Namespace]
 
-  /// Whether there are servers, and none of them has been heard.
-  var isSilent: Bool {
-    let servers = namespaces.flatMap(\.servers)
-    return !servers.isEmpty && servers.allSatisfy(\.isSilent)
-  }
+  /// Whether one of its servers has been heard.
+  var isHeard: Bool { namespaces.contains { $0.servers.contains { !$0.isSilent } } }
 }

@@ -8,7 +8,6 @@ package final class ClusterReader {
   private let interruption: Interruption
   private let hosts = HostChoice()
   private let hostCount: Int
-  package static let takeoverDelay = ClusterSettings.takeoverDelay
 
   /// - Parameters:
   ///   - address: as libpq reads it.
@@ -70,29 +69,34 @@ package final class ClusterReader {
 
   /// All of it, as of one moment; nil if there is no cluster.
   ///
-  /// Before, it watches the servers until it has heard all of them, for `silence` at most. If it hears none and the address
-  /// has further hosts, it looks there too: an old primary that still runs has a cluster whose servers have left it.
-  ///
-  /// - Parameter silence: by default as long as a follower waits for the leader before it takes over.
-  package func overview(
-    silence: Duration = takeoverDelay
-  ) throws(DatabaseError) -> ClusterOverview? {
-    let first = try watchedOverview(silence)
-    guard let first, first.isSilent else { return first }
-    for _ in 1..<max(1, hostCount) {
-      connection.passOverHost()
-      guard
-        let other = try? PostgresConnection(
-          address, timeout: timeout, interruption: interruption, hosts: hosts)
-      else { break }
-      connection = other
-      if let found = try? watchedOverview(silence), !found.isSilent { return found }
+  /// Before, it watches the servers until it has heard all of them, but no longer than a follower waits for the leader. If it
+  /// hears none and the address has further hosts, it watches there too: an old primary that still runs has a cluster whose
+  /// servers have left it. If none is heard anywhere, the first answer counts.
+  package func overview() throws(DatabaseError) -> ClusterOverview? {
+    var watched: Set<Int> = []
+    var first: Result<ClusterOverview?, DatabaseError>?
+    while watched.insert(connection.host).inserted {
+      let found = Result { () throws(DatabaseError) in try watchedOverview() }
+      if case .success(let overview?) = found, overview.isHeard { return overview }
+      if case .success? = first {} else { first = found }
+      guard watched.count < hostCount, connectElsewhere() else { break }
     }
-    return first
+    return try first?.get() ?? nil
   }
 
-  private func watchedOverview(_ silence: Duration) throws(DatabaseError) -> ClusterOverview? {
-    let deadline = ContinuousClock.now + silence
+  /// Connects to the next host that takes writes, which may be the same.
+  private func connectElsewhere() -> Bool {
+    connection.passOverHost()
+    guard
+      let next = try? PostgresConnection(
+        address, timeout: timeout, interruption: interruption, hosts: hosts)
+    else { return false }
+    connection = next
+    return true
+  }
+
+  private func watchedOverview() throws(DatabaseError) -> ClusterOverview? {
+    let deadline = ContinuousClock.now + ClusterSettings.takeoverDelay
     let before = try counters()
     var silent = Set(before.keys)
     while !silent.isEmpty, .now < deadline {

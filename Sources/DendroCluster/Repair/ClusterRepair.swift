@@ -14,8 +14,8 @@ package final class ClusterRepair {
     package let lastLSN: UInt64
     /// The writes that only the directory has; nil if PostgreSQL has other writes, and it cannot be told since when.
     package let writes: ClosedRange<UInt64>?
-    /// What PostgreSQL had taken and the directory has lost as well, behind those writes; nil if there is nothing, or if they
-    /// cannot be put into PostgreSQL again. Another server's directory may have it.
+    /// The writes after those that PostgreSQL had taken, and that the directory has lost as well; nil if it knows of none, or
+    /// if it can put nothing back. Another server's directory may have them.
     package let lost: ClosedRange<UInt64>?
     /// Why they cannot be put into PostgreSQL again; nil if they can.
     package let obstacle: String?
@@ -184,6 +184,8 @@ package final class ClusterRepair {
     guard case .beginning(let start) = difference.kind else {
       throw .refused(difference.advice(for: directory))
     }
+    // What the file says of writes that the directory has lost would count, if only one is put back: the later position does.
+    copy.note(start)
     let restoring = LogRestoring(
       settings, copy, directory: directory, session, interruption, progress: progress)
     try restoring.run(from: start, to: difference.last)

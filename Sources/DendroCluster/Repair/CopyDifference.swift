@@ -43,7 +43,8 @@ struct CopyDifference {
     let writes =
       lost.count == 1
       ? "write \(lost.lowerBound)" : "writes \(lost.lowerBound) to \(lost.upperBound)"
-    return "; this directory has lost \(writes) behind them, and another server's may have that"
+    return
+      "; this directory has lost \(writes) after them, which another server's directory may have"
   }
 
   /// Which writes are in question, and what an operator can do about it.

@@ -22,7 +22,7 @@ extension ClusterAction {
         try terminal.print(
           JSONValue.object(
             question.members(of: repair, arguments) + [
-              ("lost", question.lost.map { .count($0.count) } ?? .count(0)),
+              ("lost", question.obstacle == nil ? .count(question.lost?.count ?? 0) : .null),
               ("obstacle", .text(question.obstacle)), ("restored", .bool(!isRehearsal)),
             ]
           ).text)
@@ -117,8 +117,8 @@ extension ClusterRepair.Question {
   fileprivate var loss: String? {
     lost.map {
       """
-      PostgreSQL had \(Format.count($0.count, "more write")), \(numbers(of: $0)), of which this directory has lost its copy: \
-      another server's may have one
+      PostgreSQL had \(Format.count($0.count, "more write")), \(numbers(of: $0)), which this directory has lost as well; another \
+      server's directory may have them
       """
     }
   }

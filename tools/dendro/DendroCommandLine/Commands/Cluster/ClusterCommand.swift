@@ -7,13 +7,14 @@ extension Command {
 
       status ADDRESS shows for each namespace how often the leading has changed hands, the last write, what the log
       has, and the servers, with the writes that each has still to take. A server says about once a second what
-      it has; one that was killed stays in the list. Nothing is written, and no table is made.
+      it has. One that has not within three seconds is shown as silent, also one that was killed. If none is heard, the
+      other hosts of ADDRESS are looked at as well. Nothing is written, and no table is made.
 
       restore DIRECTORY ADDRESS is for a PostgreSQL that was set back: restored from a backup, or failed over to a
       standby that lacked writes. DIRECTORY is that of a server for one namespace; its log goes on behind the end
       of PostgreSQL's log, and what PostgreSQL lacks is appended there again. No server may use DIRECTORY, and none may
       lead the namespace. If PostgreSQL has other writes instead, nothing is done. --dry-run only says which writes are
-      in question.
+      in question. Both say which later ones DIRECTORY has lost as well, as far as it knows of them.
 
       accept-loss DIRECTORY ADDRESS gives these writes up: it moves the data of DIRECTORY aside, and a server that
       is started on DIRECTORY reads all from PostgreSQL. It says where the writes are now.
