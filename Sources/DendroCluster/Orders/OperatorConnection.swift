@@ -4,20 +4,15 @@ import DendroStorage
 /// A connection to PostgreSQL of a command that asks the servers for something, and takes no part itself. For one thread.
 final class OperatorConnection {
   private var connection: PostgresConnection
-  private let address: String
   private let timeout: Duration
   private let interruption: Interruption
-  private let hosts = HostChoice()
-  private let hostCount: Int
 
   init(_ address: String, timeout: Duration = .seconds(5)) throws(RepairFailure) {
-    self.address = address
     self.timeout = timeout
     do throws(PostgresError) {
       interruption = try Interruption()
-      hostCount = try PostgresAddress(address).hosts.count
       connection = try PostgresConnection(
-        address, timeout: timeout, interruption: interruption, hosts: hosts)
+        address, timeout: timeout, interruption: interruption)
     } catch {
       throw RepairFailure(.postgres(error))
     }
@@ -50,14 +45,12 @@ final class OperatorConnection {
   private func executeAtAnyHost(
     _ sql: String, _ parameters: [PostgresValue]
   ) throws(PostgresError) -> PostgresRows {
-    for _ in 1..<max(1, hostCount) {
+    for _ in 1..<connection.hostCount {
       do throws(PostgresError) {
         return try connection.execute(sql, parameters, timeout: timeout)
       } catch {
         guard error.isSilence else { throw error }
-        connection.passOverHost()
-        connection = try PostgresConnection(
-          address, timeout: timeout, interruption: interruption, hosts: hosts)
+        connection = try connection.toNextHost(timeout: timeout)
       }
     }
     return try connection.execute(sql, parameters, timeout: timeout)

@@ -12,6 +12,7 @@ final class PostgresConnection {
   private var names: [String: String] = [:]
   /// False once an outcome was not known: what the connection says next could belong to another statement.
   private(set) var isUsable = false
+  private let address: PostgresAddress
   /// Which host of the address it leads to.
   let host: Int
   private let hosts: HostChoice
@@ -42,8 +43,9 @@ final class PostgresConnection {
     do throws(PostgresError) {
       pq = try PostgresLibrary.functions()
       warning.pointee.pq = pq
+      self.address = try PostgresAddress(address)
       (connection, host) = try Self.connect(
-        try PostgresAddress(address), from: hosts.first, warning, timeout, interruption)
+        self.address, from: hosts.first, warning, timeout, interruption)
     } catch {
       warning.deallocate()
       throw error
@@ -145,6 +147,16 @@ final class PostgresConnection {
 
   /// The next connection is made to another host, if there is one that can be used.
   func passOverHost() { hosts.passOver(host) }
+
+  /// How many hosts the address has, at least one.
+  var hostCount: Int { address.hosts.count }
+
+  /// Connects to the next host that can be used, which may be the same.
+  func toNextHost(timeout: Duration) throws(PostgresError) -> PostgresConnection {
+    passOverHost()
+    return try PostgresConnection(
+      address.text, timeout: timeout, interruption: interruption, hosts: hosts)
+  }
 
   // MARK: Statements
 

@@ -3,11 +3,8 @@ package import Dendro
 /// Reads what PostgreSQL has of a cluster. It takes no part: it makes no tables and writes nothing. For one thread at a time.
 package final class ClusterReader {
   private var connection: PostgresConnection
-  private let address: String
   private let timeout: Duration
   private let interruption: Interruption
-  private let hosts = HostChoice()
-  private let hostCount: Int
 
   /// - Parameters:
   ///   - address: as libpq reads it.
@@ -15,13 +12,11 @@ package final class ClusterReader {
   /// - Throws: `DatabaseError.Code.unavailable` if PostgreSQL does not answer, `DatabaseError.Code.invalidArgument` if
   ///   the address is none.
   package init(_ address: String, timeout: Duration = .seconds(5)) throws(DatabaseError) {
-    self.address = address
     self.timeout = timeout
     do throws(PostgresError) {
       interruption = try Interruption()
-      hostCount = try PostgresAddress(address).hosts.count
       connection = try PostgresConnection(
-        address, timeout: timeout, interruption: interruption, hosts: hosts)
+        address, timeout: timeout, interruption: interruption)
     } catch {
       throw DatabaseError(.postgres(error))
     }
@@ -34,7 +29,7 @@ package final class ClusterReader {
     do throws(PostgresError) {
       _ = try PostgresAddress(address)
     } catch {
-      // Without libpq it cannot be told, and whoever connects says so.
+      // Without libpq nothing can tell, and the connection that follows reports that libpq is missing.
       guard case .badAddress = error else { return }
       throw DatabaseError(.postgres(error))
     }
@@ -79,20 +74,12 @@ package final class ClusterReader {
       let found = Result { () throws(DatabaseError) in try watchedOverview() }
       if case .success(let overview?) = found, overview.isHeard { return overview }
       if case .success? = first {} else { first = found }
-      guard watched.count < hostCount, connectElsewhere() else { break }
+      guard watched.count < connection.hostCount,
+        let next = try? connection.toNextHost(timeout: timeout)
+      else { break }
+      connection = next
     }
     return try first?.get() ?? nil
-  }
-
-  /// Connects to the next host that takes writes, which may be the same.
-  private func connectElsewhere() -> Bool {
-    connection.passOverHost()
-    guard
-      let next = try? PostgresConnection(
-        address, timeout: timeout, interruption: interruption, hosts: hosts)
-    else { return false }
-    connection = next
-    return true
   }
 
   private func watchedOverview() throws(DatabaseError) -> ClusterOverview? {
