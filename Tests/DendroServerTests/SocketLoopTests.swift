@@ -46,6 +46,48 @@ import Testing
     loop.end()
     close(sockets[1])
   }
+
+  @Test("a client that waits for nothing is told once that its peer is gone")
+  func lost() async throws {
+    let loop = try SocketLoop()
+    var sockets: [Int32] = [-1, -1, -1, -1]
+    for pair in [0, 2] {
+      let result = sockets[pair...].withUnsafeMutableBufferPointer {
+        socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, $0.baseAddress)
+      }
+      try #require(result == 0)
+    }
+    let waiting = WaitingClient(sockets[0])
+    loop.add(waiting)
+    let answered = AsyncStream<Void>.makeStream()
+    loop.add(HonestClient(sockets[2]) { answered.continuation.yield() })
+    try loop.start()
+    var answers = answered.stream.makeAsyncIterator()
+    close(sockets[1])
+    for _ in 0..<100 {
+      #expect(write(sockets[3], "x", 1) == 1)
+      await answers.next()
+    }
+    // When it is added, and when its peer has gone.
+    #expect(waiting.serveCount.value <= 2)
+    loop.end()
+    close(sockets[3])
+  }
+}
+
+/// Waits for nothing.
+private final class WaitingClient: SocketLoop.Client {
+  let descriptor: Int32
+  let serveCount = TurnCount()
+
+  init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+  func serve(isReadable: Bool) -> SocketLoop.Interest? {
+    _ = serveCount.add()
+    return []
+  }
+
+  func end() { close(descriptor) }
 }
 
 private final class TurnCount: Sendable {

@@ -38,6 +38,9 @@ final class WebSocketClient: WireClient {
     hello = try message()
   }
 
+  /// - Parameter http: its connection is a WebSocket already. There is no hello.
+  init(upgraded http: HTTPClient) { self.http = http }
+
   // MARK: Sending
 
   func send(_ text: String) throws { try frame(0x1, Array(text.utf8)) }

@@ -151,6 +151,9 @@ package struct MessageFrames: Sendable {
     }
   }
 
+  /// Whether there is no further frame.
+  package var isAtEnd: Bool { if case .end = phase { true } else { false } }
+
   /// What is kept until all is sent.
   package var byteCount: Int { text.byteCount + part.count - offset }
 

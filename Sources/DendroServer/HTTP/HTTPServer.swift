@@ -193,7 +193,7 @@ final class HTTPContext: Sendable {
   let perform: @Sendable (Exchange) -> Void
   let connections: HTTPConnections
   let lingering: LingeringSockets
-  /// Makes parts of long answers, for each client in turn.
+  /// Makes parts of long answers and messages, for each client in turn.
   let parts = FairQueue(threadCount: processorCount)
   /// The name of the header field that says where clients are, in lower case.
   let trustedProxyHeader: String?

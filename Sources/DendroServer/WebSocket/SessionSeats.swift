@@ -75,24 +75,30 @@ struct SessionSeats: Sendable {
   // MARK: Coming and leaving
 
   /// What would become of a newcomer, with its standing.
-  private func decision(_ address: ClientAddress) -> (Decision, Standing) {
+  ///
+  /// - Parameter chooses: whether of several sessions that may leave the right one is looked for.
+  private func decision(_ address: ClientAddress, chooses: Bool = true) -> (Decision, Standing) {
     let own = count(of: address)
     if own >= limit(of: address) {
-      if let id = candidate(.new, where: { $0 == address }) { return (.replaces(id), .new) }
+      if let id = candidate(.new, chooses, where: { $0 == address }) {
+        return (.replaces(id), .new)
+      }
     } else if !isFull {
       return (.seated, .new)
-    } else if let id = candidate(.new, where: { count(of: $0) >= own })
-      ?? candidate(.stranger, where: { count(of: $0) > own + 1 })
+    } else if let id = candidate(.new, chooses, where: { count(of: $0) >= own })
+      ?? candidate(.stranger, chooses, where: { count(of: $0) > own + 1 })
     {
       return (.replaces(id), .new)
     }
     if ids[Standing.guest.rawValue].count < limits.guestCount { return (.seated, .guest) }
-    let other = candidate(.guest, where: { count(of: $0) >= own })
+    let other = candidate(.guest, chooses, where: { count(of: $0) >= own })
     return (other.map { .replaces($0) } ?? .refused, .guest)
   }
 
   /// Whether a newcomer would be refused now.
-  func refuses(_ address: ClientAddress) -> Bool { decision(address).0 == .refused }
+  func refuses(_ address: ClientAddress) -> Bool {
+    decision(address, chooses: false).0 == .refused
+  }
 
   /// Gives a newcomer a session, if there is one for it.
   mutating func admit(
@@ -171,8 +177,10 @@ struct SessionSeats: Sendable {
 
   /// The session that leaves first; of many, only some are looked at, so that it is found quickly while newcomers come in
   /// thousands.
+  ///
+  /// - Parameter chooses: false if any one that may leave will do.
   private func candidate(
-    _ standing: Standing, where isEligible: (ClientAddress) -> Bool
+    _ standing: Standing, _ chooses: Bool = true, where isEligible: (ClientAddress) -> Bool
   ) -> String? {
     let ids = ids[standing.rawValue]
     var best: (id: String, count: Int, since: ContinuousClock.Instant)?
@@ -181,6 +189,7 @@ struct SessionSeats: Sendable {
     for number in 0..<sampleCount {
       let id = ids[(start + number * ids.count / sampleCount) % ids.count]
       guard let seat = seats[id], isEligible(seat.address) else { continue }
+      if !chooses { return id }
       let count = count(of: seat.address)
       if let best, best.count > count || best.count == count && best.since <= seat.since {
         continue

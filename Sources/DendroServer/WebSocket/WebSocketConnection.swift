@@ -43,12 +43,18 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   var isDrained = false
   /// The most bytes that are read in one turn: so long others wait.
   static let readByteLimit = 16 << 10
-  /// The message that is being sent.
-  private var outgoing: MessageFrames?
-  /// Whether more frames are to be made than those of one turn. None are made before the next one.
+  /// The long message that is being sent. Nil while frames of it are made elsewhere.
+  private var outgoing: OutgoingMessage?
+  /// Whether frames are made elsewhere. The loop is woken when they are there.
+  private var isMaking = false
+  /// Makes the frames of long messages, for each client in turn.
+  private let parts: FairQueue
+  /// So much of a message is made on the loop's thread, in several turns, and so much at a time of its rest elsewhere.
+  private static let partByteCount = 64 << 10
+  /// Whether there is more to be made or sent than in one turn. Nothing is before the next one.
   private var wantsTurn = false
-  /// The most bytes of frames that are made in one turn: so long others wait.
-  private static let madeByteLimit = 16 << 10
+  /// About the most bytes of frames that are made or sent in one turn: so long others wait.
+  private static let turnByteLimit = 16 << 10
   /// What is in memory of messages that are not whole.
   private var incomingByteCount = 0
   private var reader = ReadTimer()
@@ -61,13 +67,20 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     var closingCode: UInt16?
     /// It is closed whatever waits.
     var isDropped = false
+    /// The long message of which frames are to be made.
+    var unmade: OutgoingMessage?
+    /// The same, with frames.
+    var made: OutgoingMessage?
   }
 
-  /// - Parameter socket: taken over.
+  /// - Parameters:
+  ///   - socket: taken over.
+  ///   - parts: makes the frames of long messages.
   init(
-    _ socket: Int32, _ loop: SocketLoop, early: [UInt8], _ limits: WireLimits,
+    _ socket: Int32, _ loop: SocketLoop, _ parts: FairQueue, early: [UInt8], _ limits: WireLimits,
     _ account: SessionAccount, _ figures: ServerFigures
   ) {
+    self.parts = parts
     descriptor = socket
     self.account = account
     state = Mutex(State(outbox: Outbox(account)))
@@ -156,6 +169,10 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     guard let context = opened() else { return shut() }
     let (isOverfull, isDropped) = state.withLock { state in
       state.isWoken = false
+      if let made = state.made.take() {
+        outgoing = made
+        isMaking = false
+      }
       return (state.outbox.isOverfull, state.isDropped)
     }
     // A client that does not read its answers would not read why.
@@ -173,7 +190,8 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     guard write(context, isTurn: isTurn) else { return shut() }
     if wslay_event_want_write(context) == 0 { pingCount = 0 }
     let wantsWrite = wslay_event_want_write(context) != 0 || !unsent.isEmpty
-    if wslay_event_want_read(context) == 0, !wantsWrite, !wantsTurn { return shut() }
+    // After a close nothing more is sent.
+    if wslay_event_want_read(context) == 0, !wantsWrite { return shut() }
     var interest: SocketLoop.Interest = []
     // A client that reads nothing is not read from: so its answers do not grow without bound.
     let isFull = state.withLock { $0.outbox.byteCount > limits.backlogBytes }
@@ -282,7 +300,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   }
 
   private func writeFrames(_ context: wslay_event_context_ptr, isTurn: Bool) -> Bool {
-    var madeByteCount = 0
+    var turnByteCount = 0
     if isTurn { wantsTurn = false }
     while true {
       if wslay_event_want_write(context) != 0 {
@@ -290,20 +308,24 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
         if wslay_event_want_write(context) != 0 { return unsent.flush(to: descriptor) }
       }
       // A client that reads without a pause is not the only one.
-      if madeByteCount >= Self.madeByteLimit { wantsTurn = true }
-      if wantsTurn { return unsent.flush(to: descriptor) }
+      if turnByteCount >= Self.turnByteLimit { wantsTurn = true }
+      // After a close nothing more is sent.
+      if wantsTurn || wslay_event_get_close_sent(context) != 0 {
+        return unsent.flush(to: descriptor)
+      }
       switch nextFrame() {
       case .frame(let frame):
-        madeByteCount += frame.count
+        turnByteCount += frame.count
         let result = frame.withUnsafeBufferPointer { frame in
           var text = wslay_event_msg(
             opcode: UInt8(WSLAY_TEXT_FRAME.rawValue), msg: frame.baseAddress,
             msg_length: frame.count)
           return wslay_event_queue_msg(context, &text)
         }
-        // After a close nothing more is sent.
+        // The close is about to be sent.
         if result != 0 { return unsent.flush(to: descriptor) }
-      case .counting: madeByteCount += MessageFrames.partByteCount
+      case .made(let byteCount): turnByteCount += byteCount
+      case .unmade: return unsent.flush(to: descriptor)
       case .end:
         guard unsent.flush(to: descriptor) else { return false }
         // The client has not read all of it yet.
@@ -319,23 +341,73 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     }
   }
 
-  /// The next frame of the messages that wait.
-  private func nextFrame() -> MessageFrames.Step {
-    while true {
-      if let step = outgoing?.next() {
-        if case .end = step {} else { return step }
+  private enum FrameStep {
+    case frame([UInt8])
+    /// So many bytes of text were made or counted.
+    case made(Int)
+    /// More are made elsewhere.
+    case unmade
+    case end
+  }
+
+  /// The next frame of the messages that wait. What is short is made here.
+  private func nextFrame() -> FrameStep {
+    while !isMaking {
+      if let frame = outgoing?.popFirst() { return .frame(frame) }
+      if outgoing?.isAtEnd ?? true {
+        outgoing = nil
+        guard let message = state.withLock({ $0.outbox.beginSending() }) else { return .end }
+        var frames = MessageFrames(message)
+        if case .frame(let only) = frames.next() { return .frame(only) }
+        outgoing = OutgoingMessage(frames)
+        return .made(MessageFrames.partByteCount)
       }
-      outgoing = nil
-      guard let message = state.withLock({ $0.outbox.beginSending() }) else { return .end }
-      outgoing = MessageFrames(message)
+      if let byteCount = outgoing?.madeByteCount, byteCount < Self.partByteCount {
+        outgoing?.make(byteCount: Self.turnByteLimit)
+        return .made(Self.turnByteLimit)
+      }
+      isMaking = true
+      state.withLock { $0.unmade = outgoing.take() }
+      makeElsewhere()
+    }
+    return .unmade
+  }
+
+  /// Has frames of the message that is being sent made on another thread: it takes long, and others wait for this one.
+  private func makeElsewhere() {
+    parts.async(for: self) { [self] in
+      guard var message = state.withLock({ $0.unmade.take() }) else { return }
+      message.make(byteCount: Self.partByteCount)
+      let hasFrames = message.hasFrames
+      let isOpen = state.withLock { state in
+        if state.outbox.isClosed { return false }
+        if hasFrames {
+          state.made = message
+        } else {
+          state.outbox.noteSending(message.byteCount)
+          state.unmade = message
+        }
+        return true
+      }
+      guard isOpen else { return }
+      if hasFrames { loop.wake(self) } else { makeElsewhere() }
     }
   }
 
   /// Closes the socket, which ends the session.
   private func shut() -> SocketLoop.Interest? {
     isClosed = true
-    state.withLock { $0.outbox.close() }
+    // What was to be sent is given up after the lock.
+    _ = state.withLock { state in
+      state.outbox.close()
+      return (state.unmade.take(), state.made.take())
+    }
     outgoing = nil
+    // A piece of work may refer to the connection for a while.
+    fragments = []
+    early = []
+    unsent = SendBuffer()
+    assembler = MessageAssembler(byteLimit: limits.messageBytes)
     account.close()
     if let context { wslay_event_context_free(context) }
     context = nil

@@ -43,6 +43,7 @@ final class WebSocketService: Sendable {
   ) {
     let namespace = lease.namespace
     let address = exchange.clientAddress
+    let parts = exchange.context.parts
     // One that changes over from polling has its session already.
     if service.polls(ofSession: handshake.session, in: namespace) == nil,
       let error = service.sessions.refusal(address)
@@ -52,7 +53,7 @@ final class WebSocketService: Sendable {
     let upgrade = Unmanaged.passRetained(
       PendingUpgrade { [self] socket, early in
         let connection = WebSocketConnection(
-          socket, loop, early: early, limits, service.sessions.account(address), figures)
+          socket, loop, parts, early: early, limits, service.sessions.account(address), figures)
         if let id = handshake.session {
           if let upgrade = service.polls(ofSession: id, in: namespace)?.upgrade(to: connection) {
             return connection.start(upgrade)
