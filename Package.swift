@@ -26,7 +26,7 @@ let labLinking: [LinkerSetting] =
 /// the optimizer would take more time than it saves.
 let hotModules: Set = [
   "DendroTree", "DendroStorage", "DendroEngine", "DendroRules", "DendroTesting",
-  "DendroTestSupport", "DendroCrashHarness",
+  "DendroTestSupport",
 ]
 func optimization(of module: String) -> [SwiftSetting] {
   guard isForTests else { return [] }

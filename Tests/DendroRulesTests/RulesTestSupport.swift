@@ -1,25 +1,11 @@
 import DendroRules
-
-/// A string as JSON.
-func quoted(_ text: String) -> String {
-  var json = "\""
-  for scalar in text.unicodeScalars {
-    switch scalar {
-    case "\"", "\\": json += "\\\(scalar)"
-    case "\u{0}"..<" ":
-      let digits = String(scalar.value, radix: 16)
-      json += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-    default: json.unicodeScalars.append(scalar)
-    }
-  }
-  return json + "\""
-}
+import DendroTestSupport
 
 /// Rules with one expression, at `/p`; below `$x` and `$y` if it is at `/p/$x/$y`.
 func rulesText(_ expression: String, _ kind: RuleKind = .read, at names: [String] = ["p"]) -> String
 {
-  let rule = "{\(quoted(kind.rawValue)): \(quoted(expression))}"
-  return "{\"rules\": \(names.reversed().reduce(rule) { "{\(quoted($1)): \($0)}" })}"
+  let rule = "{\(quotedJSON(kind.rawValue)): \(quotedJSON(expression))}"
+  return "{\"rules\": \(names.reversed().reduce(rule) { "{\(quotedJSON($1)): \($0)}" })}"
 }
 
 /// The message with which a text is refused; nil if it is accepted.

@@ -1,4 +1,5 @@
 import DendroPlatform
+import DendroTestSupport
 import Testing
 
 /// A client that shows every byte: one connection, and requests that may be no requests.
@@ -212,9 +213,9 @@ final class HTTPClient {
   /// The next event of a stream, as `put {"path":…}`.
   func event() throws -> String {
     while true {
-      if let end = streamed[searchedCount...].firstRange(of: Array("\n\n".utf8)) {
-        let text = String(decoding: streamed[..<end.lowerBound], as: UTF8.self)
-        streamed.removeSubrange(..<end.upperBound)
+      if let end = firstIndex(of: "\n\n", in: streamed, from: searchedCount) {
+        let text = String(decoding: streamed[..<end], as: UTF8.self)
+        streamed.removeSubrange(..<(end + 2))
         searchedCount = 0
         return text.replacing("event: ", with: "").replacing("\ndata: ", with: " ")
       }
@@ -234,9 +235,9 @@ final class HTTPClient {
 
   private func line() throws -> String {
     while true {
-      if let end = received.firstRange(of: Array("\r\n".utf8)) {
-        let line = String(decoding: received[..<end.lowerBound], as: UTF8.self)
-        received.removeSubrange(..<end.upperBound)
+      if let end = firstIndex(of: "\r\n", in: received) {
+        let line = String(decoding: received[..<end], as: UTF8.self)
+        received.removeSubrange(..<(end + 2))
         return line
       }
       try receive()

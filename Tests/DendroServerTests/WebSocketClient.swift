@@ -1,5 +1,6 @@
 import DendroPlatform
 import DendroServer
+import DendroTestSupport
 import Testing
 
 /// A client that shows every message, over one WebSocket.
@@ -62,7 +63,7 @@ final class WebSocketClient: WireClient {
     }
     let mask: [UInt8] = [1, 2, 3, 4]
     bytes += mask
-    return bytes + payload.enumerated().map { $1 ^ mask[$0 & 3] }
+    return bytes + masked(payload, with: mask)
   }
 
   func send(bytes: [UInt8]) throws { try http.send(bytes: bytes) }

@@ -1,4 +1,5 @@
 import DendroPlatform
+import DendroTestSupport
 import DendroTesting
 import Testing
 

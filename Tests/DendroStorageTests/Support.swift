@@ -117,8 +117,10 @@ func segmentPath(_ firstLSN: UInt64) -> String {
 /// short record may store it.
 func payload(_ number: Int, _ count: Int = 40) -> [UInt8] {
   let text = bytes("posts/-N\(number)/title \"number \(number) of a few\" ")
-  let payload = (0..<count).map { text[$0 % text.count] }
-  return number % 2 == 1 && count > 3 ? [0, 1, 0] + payload.dropFirst(3) : payload
+  var payload: [UInt8] = []
+  while payload.count < count { payload += text.prefix(count - payload.count) }
+  if number % 2 == 1, count > 3 { payload.replaceSubrange(..<3, with: [0, 1, 0]) }
+  return payload
 }
 
 /// A record as it would stand at the log's end, with right checksums whatever it claims.
@@ -138,9 +140,4 @@ func forgedRecord(
     header.encode(at: $0.baseAddress!, offset: end.offset, segment: end.segmentHeader).byteCount
   }
   return record[..<byteCount] + payload
-}
-
-func noise(_ count: Int, seed: UInt64) -> [UInt8] {
-  var random = SeededRandomness(seed: seed)
-  return (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
 }

@@ -52,9 +52,7 @@ struct ParityTests {
 
   /// Text that neither LZ4 nor another such text makes shorter.
   private static func text(_ count: Int, seed: Int) -> Scalar {
-    var random = SeededGenerator(seed: UInt64(seed))
-    return .string(
-      String(decoding: (0..<count).map { _ in UInt8(48 + random.below(64)) }, as: UTF8.self))
+    .string(noiseText(count, seed: UInt64(seed)))
   }
 
   /// A database whose files have several parity blocks each.

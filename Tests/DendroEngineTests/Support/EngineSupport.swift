@@ -1,5 +1,6 @@
 import DendroEngine
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import DendroTree
 import Foundation
@@ -54,10 +55,5 @@ extension EngineOptions {
 
 /// Letters without a pattern, so that no compression makes them fit where they should not.
 func incompressible(_ count: Int) -> String {
-  var state: UInt64 = 0x9E37_79B9_7F4A_7C15
-  return String(
-    decoding: (0..<count).map { _ -> UInt8 in
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return UInt8(ascii: "0") + UInt8(truncatingIfNeeded: state >> 58)
-    }, as: UTF8.self)
+  noiseText(count, seed: 1)
 }

@@ -1,4 +1,5 @@
 import DendroRules
+import DendroTestSupport
 import Foundation
 import Testing
 
@@ -9,7 +10,7 @@ struct BoundTests {
   func steps() throws {
     let long = String(repeating: "a", count: 3_000_000)
     let expression = (0..<60).map { "data.val().contains('\($0)')" }.joined(separator: " || ")
-    let verdict = try decide(expression, quoted(long), details: .trace)
+    let verdict = try decide(expression, quotedJSON(long), details: .trace)
     #expect(!verdict.isAllowed)
     #expect(verdict.stepCount == RuleLimits.steps)
     #expect(
@@ -33,7 +34,7 @@ struct BoundTests {
 
   @Test("long strings are compared, measured and searched; what rules make of them is bounded")
   func longStrings() throws {
-    let text = quoted(String(repeating: "ab", count: 4 << 20))
+    let text = quotedJSON(String(repeating: "ab", count: 4 << 20))
     #expect(try allows("data.val() == data.val() && data.val().length == 8388608", text))
     #expect(try allows("!data.val().contains('ba' + 'c') && data.val().endsWith('ab')", text))
     let verdict = try decide("data.val() + data.val() == ''", text, details: .trace)
@@ -55,7 +56,7 @@ struct BoundTests {
     let call =
       method == "replace"
       ? "replace('\(pattern)', '').length == 1048576" : "contains('\(pattern)') == false"
-    #expect(try allows("data.val().\(call)", quoted(text)))
+    #expect(try allows("data.val().\(call)", quotedJSON(text)))
   }
 
   @Test("deep locations fail")
@@ -114,7 +115,7 @@ struct BoundTests {
     let path = names.map { $0.first == "$" ? "k" : "a" }
     let rules = rulesText("newData.exists()", .validate, at: names)
     let granted = rules.replacing("{\"rules\": {", with: "{\"rules\": {\".write\": true, ")
-    let value = path.prefix(31).reversed().reduce("1") { "{\(quoted($1)):\($0)}" }
+    let value = path.prefix(31).reversed().reduce("1") { "{\(quotedJSON($1)):\($0)}" }
     let result = await onThread(stackSize: 512 << 10) {
       let isRefused = refusal(of: deep) != nil || refusal(of: levels) != nil
       let bench = try? Rules(granted)

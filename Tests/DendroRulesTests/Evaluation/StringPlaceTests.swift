@@ -1,4 +1,5 @@
 import DendroRules
+import DendroTestSupport
 import Testing
 
 /// Strings are equal wherever their bytes lie: in the data, in a key, in `auth`, in the rules, or in what rules make.
@@ -15,12 +16,12 @@ struct StringPlaceTests {
   @Test("a key, a leaf, a user and a constant", arguments: keys)
   func equal(key: String) throws {
     let same = [
-      "$k", "data.val()", "auth.uid", "auth.token.sub", "auth.token.list[0]", quoted(key),
+      "$k", "data.val()", "auth.uid", "auth.token.sub", "auth.token.list[0]", quotedJSON(key),
       "query.startAt", "root.child('k/' + $k).val()", "('' + $k)", "data.val().replace('~', '')",
     ]
     let rules = same.flatMap { a in same.map { "\(a) == \($0)" } }.joined(separator: " && ")
     let auth = RuleAuth.user(key, ["list": [.scalar(.string(key))]])
-    let tree = try JSONTree("{\"k\": {\(quoted(key)): \(quoted(key))}}")
+    let tree = try JSONTree("{\"k\": {\(quotedJSON(key)): \(quotedJSON(key))}}")
     let request = try RuleRequest(
       reading: "k/\(key)", query: RuleQuery(order: .key, startAt: .string(key)), auth: auth,
       now: 0)
@@ -30,7 +31,7 @@ struct StringPlaceTests {
       #expect(verdict.isAllowed, "\(verdict.trace?.description ?? "")")
       #expect(verdict.observations?.locations == ["/k/\(key)"])
       #expect(verdict.observations?.hold(data: tree) == true)
-      let other = try tree.setting("k/\(key)", to: quoted(key + "x"))
+      let other = try tree.setting("k/\(key)", to: quotedJSON(key + "x"))
       #expect(verdict.observations?.hold(data: other) == false)
     }
     let different = try Rules(rulesText("$k + 'x' == data.val()", at: ["k", "$k"]))
@@ -40,16 +41,16 @@ struct StringPlaceTests {
   @Test("a rule makes more strings than its first memory holds")
   func manyStrings() throws {
     let parts = (0..<200).map { "('part \($0) of ' + data.val() == 'part \($0) of a text')" }
-    #expect(try allows(parts.joined(separator: " && "), quoted("a text")))
+    #expect(try allows(parts.joined(separator: " && "), quotedJSON("a text")))
     let sum = (0..<90).map { "('\($0), ' + data.val())" }.joined(separator: " + ")
     let expected = (0..<90).map { "\($0), a text" }.joined()
-    #expect(try allows("\(sum) == \(quoted(expected))", quoted("a text")))
+    #expect(try allows("\(sum) == \(quotedJSON(expected))", quotedJSON("a text")))
   }
 
   @Test("more looks than the first memory of observations holds")
   func manyLooks() throws {
     let looks = (0..<300).map { "data.child('child \($0)/below').val() != 'x'" }
-    let bench = try Bench("{\"a\": {\".write\": \(quoted(looks.joined(separator: " && ")))}}")
+    let bench = try Bench("{\"a\": {\".write\": \(quotedJSON(looks.joined(separator: " && ")))}}")
     let verdict = try bench.setting("a", "1", .observations)
     #expect(verdict.isAllowed)
     #expect(verdict.observations?.count == 300)

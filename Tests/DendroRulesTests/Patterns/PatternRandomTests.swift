@@ -62,7 +62,7 @@ struct PatternRandomTests {
         let range = NSRange(location: 0, length: text.utf16.count)
         let isMatch = expected.firstMatch(in: text, range: range) != nil
         let request = try RuleRequest(reading: "p", now: 0)
-        let data = try JSONTree("{\"p\":\(quoted(text))}")
+        let data = try JSONTree("{\"p\":\(quotedJSON(text))}")
         #expect(
           rules.decide(request, data: data).isAllowed == isMatch,
           "seed \(seed): \(pattern) \(ignoresCase ? "i" : "") in «\(text)»")

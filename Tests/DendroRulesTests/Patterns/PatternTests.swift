@@ -1,4 +1,5 @@
 import DendroRules
+import DendroTestSupport
 import Foundation
 import Testing
 
@@ -7,7 +8,7 @@ import Testing
 struct PatternTests {
   /// - Throws: if the pattern is refused.
   static func matches(_ text: String, _ pattern: String) throws -> Bool {
-    try allows("data.val().matches(\(pattern))", quoted(text))
+    try allows("data.val().matches(\(pattern))", quotedJSON(text))
   }
 
   @Test(
@@ -93,10 +94,10 @@ struct PatternTests {
   func linear() throws {
     let text = String(repeating: "a", count: 20_000)
     let expression = "!data.val().matches(/^(a+)+(a|aa)*(a*)*b$/)"
-    let short = try decide(expression, quoted(String(text.prefix(10_000))))
-    let long = try decide(expression, quoted(text))
+    let short = try decide(expression, quotedJSON(String(text.prefix(10_000))))
+    let long = try decide(expression, quotedJSON(text))
     #expect(short.isAllowed && long.isAllowed)
     #expect(long.stepCount < 3 * short.stepCount)
-    #expect(try !allows("data.val().matches(/a{0,1000}b/)", quoted(text)))
+    #expect(try !allows("data.val().matches(/a{0,1000}b/)", quotedJSON(text)))
   }
 }

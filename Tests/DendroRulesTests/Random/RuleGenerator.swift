@@ -19,7 +19,8 @@ struct RuleGenerator {
     var members: [String] = []
     for kind in RuleKind.allCases where generator.oneIn(2) {
       let expression = rule(kind, bound: bound)
-      members.append("\"\(kind.rawValue)\": \(generator.oneIn(6) ? "true" : quoted(expression))")
+      members.append(
+        "\"\(kind.rawValue)\": \(generator.oneIn(6) ? "true" : quotedJSON(expression))")
     }
     guard depth > 0 else { return "{\(members.joined(separator: ", "))}" }
     for key in Self.keys where generator.oneIn(3) {

@@ -1,4 +1,5 @@
 import DendroRules
+import DendroTestSupport
 import Testing
 
 @Suite("Variables")
@@ -77,7 +78,7 @@ struct VariableTests {
   func plain(expression: String) throws {
     #expect(try allows(expression))
     // So it is in writes.
-    #expect(try Bench("{\".write\": \(quoted(expression))}").set("a", "1"))
+    #expect(try Bench("{\".write\": \(quotedJSON(expression))}").set("a", "1"))
   }
 
   @Test(

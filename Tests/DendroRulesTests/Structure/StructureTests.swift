@@ -1,4 +1,5 @@
 import DendroRules
+import DendroTestSupport
 import Testing
 
 @Suite("The structure of rules")
@@ -99,7 +100,7 @@ struct StructureTests {
   @Test("many literal children")
   func manyChildren() throws {
     let names = (0..<200).map { "k\($0)" } + (0..<50).map { "\($0)" } + ["é", "😀", "\u{FFFD}"]
-    let children = names.map { "\(quoted($0)): {\".read\": \($0.utf8.count % 2 == 0)}" }
+    let children = names.map { "\(quotedJSON($0)): {\".read\": \($0.utf8.count % 2 == 0)}" }
     let bench = try Bench(
       "{\(children.joined(separator: ",")), \"$x\": {\".read\": \"$x == 'z'\"}}")
     for name in names { #expect(try bench.read(name) == (name.utf8.count % 2 == 0)) }

@@ -1,4 +1,5 @@
 import DendroRules
+import DendroTestSupport
 import Testing
 
 @Suite("Traces")
@@ -73,7 +74,8 @@ struct TraceTests {
   func values() throws {
     let verdict = try decide(
       "data.val() == '' || data.child('x').val() == 1 || 1/0 == 1 || now == 1.5 && true",
-      quoted("a\"b\\\u{1B}[31m\u{202E}\\n" + String(repeating: "x", count: 1_000)), details: .trace)
+      quotedJSON("a\"b\\\u{1B}[31m\u{202E}\\n" + String(repeating: "x", count: 1_000)),
+      details: .trace)
     let value = try #require(verdict.trace?.evaluations.first?.steps.first?.value)
     #expect(value.hasPrefix("\"a\\\"b\\\\\u{FFFD}[31m\u{FFFD}\\\\n"))
     #expect(value.count <= 201)
@@ -82,7 +84,7 @@ struct TraceTests {
   @Test("a character of a million scalars is cut as well")
   func hugeCharacter() throws {
     let text = "a" + String(repeating: "\u{301}", count: 1_000_000)
-    let verdict = try decide("data.val() == ''", quoted(text), details: .trace)
+    let verdict = try decide("data.val() == ''", quotedJSON(text), details: .trace)
     let value = try #require(verdict.trace?.evaluations.first?.steps.first?.value)
     #expect(value.utf8.count < 1_000)
   }

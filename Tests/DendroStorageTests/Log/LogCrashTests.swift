@@ -1,3 +1,4 @@
+import DendroTestSupport
 import DendroTesting
 import Testing
 

@@ -236,19 +236,14 @@ struct DatabaseTests {
   func progress() async throws {
     let steps = Shared<[Database.OpeningProgress]>([])
     // Letters without a pattern, so that the files are as large.
-    var random = SeededGenerator(seed: 1)
-    func noise() -> String {
-      String(
-        decoding: (0..<1_500_000).map { _ in UInt8.random(in: 0x30..<0x70, using: &random) },
-        as: UTF8.self)
-    }
+    func noise(_ seed: UInt64) -> String { noiseText(1_500_000, seed: seed) }
     do {
       let database = try await Database.open(at: directory.path)
-      try await database.reference().child("a").setValue(noise())
-      try await database.reference().child("b").setValue(noise())
+      try await database.reference().child("a").setValue(noise(1))
+      try await database.reference().child("b").setValue(noise(2))
       try await database.checkpoint()
-      try await database.reference().child("c").setValue(noise())
-      try await database.reference().child("d").setValue(noise())
+      try await database.reference().child("c").setValue(noise(3))
+      try await database.reference().child("d").setValue(noise(4))
       try await database.close()
     }
     var options = DatabaseOptions()
