@@ -58,6 +58,17 @@ struct LongMessageTests {
     #expect(held.connection.account.byteCount == 0)
   }
 
+  @Test("a message up to 64 KiB is made at once", arguments: [16_385, 40_000, 65_536])
+  func short(byteCount: Int) throws {
+    let held = try HeldConnection()
+    let text = String(repeating: "x", count: byteCount)
+    held.connection.send(AnswerText(text))
+    held.connection.send(AnswerText("behind"))
+    held.start()
+    #expect(try held.client.message() == text)
+    #expect(try held.client.message() == "behind")
+  }
+
   enum End: CaseIterable { case close, drop, loop }
 
   @Test(
@@ -76,6 +87,7 @@ struct LongMessageTests {
     case .loop: held.loop.end()
     }
     #expect(try held.client.closingCode() == [.close: 1000, .drop: 1013, .loop: 1001][end])
+    #expect(throws: HTTPClient.Ended.self) { try held.client.rawFrame() }
     #expect(await heard.next() == nil)
     #expect(held.connection.account.byteCount == 0)
     weak let connection = held.connection

@@ -69,7 +69,11 @@ import Testing
       await answers.next()
     }
     // When it is added, and when its peer has gone.
-    #expect(waiting.serveCount.value <= 2)
+    #expect(waiting.serveCount.value == 2)
+    // It is told again once it waits for something.
+    waiting.wantsToRead.store(true, ordering: .relaxed)
+    loop.wake(waiting)
+    for await _ in waiting.ended.stream {}
     loop.end()
     close(sockets[3])
   }
@@ -79,12 +83,18 @@ import Testing
 private final class WaitingClient: SocketLoop.Client {
   let descriptor: Int32
   let serveCount = TurnCount()
+  let wantsToRead = Atomic(false)
+  let ended = AsyncStream<Void>.makeStream()
 
   init(_ descriptor: Int32) { self.descriptor = descriptor }
 
   func serve(isReadable: Bool) -> SocketLoop.Interest? {
     _ = serveCount.add()
-    return []
+    guard wantsToRead.load(ordering: .relaxed) else { return [] }
+    if !isReadable { return .reading }
+    close(descriptor)
+    ended.continuation.finish()
+    return nil
   }
 
   func end() { close(descriptor) }

@@ -8,7 +8,7 @@ package func noise(_ count: Int, seed: UInt64) -> [UInt8] {
   return (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next() >> 56) }
 }
 
-/// ASCII letters, digits and signs without a pattern, the same for the same seed. They compress to three quarters.
+/// ASCII letters, digits and signs in which LZ4 finds no pattern, the same for the same seed.
 package func noiseText(_ count: Int, seed: UInt64) -> String {
   String(decoding: noise(count, seed: seed).lazy.map { 0x30 + $0 & 0x3F }, as: UTF8.self)
 }

@@ -154,6 +154,12 @@ package struct MessageFrames: Sendable {
   /// Whether there is no further frame.
   package var isAtEnd: Bool { if case .end = phase { true } else { false } }
 
+  /// Whether more than so many bytes of text are made and not given out, or as many and there is more.
+  package func isLonger(than byteCount: Int) -> Bool {
+    let madeByteCount = part.count - offset
+    return madeByteCount > byteCount || madeByteCount == byteCount && !text.isAtEnd
+  }
+
   /// What is kept until all is sent.
   package var byteCount: Int { text.byteCount + part.count - offset }
 

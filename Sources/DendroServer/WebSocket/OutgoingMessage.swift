@@ -6,11 +6,15 @@ struct OutgoingMessage: Sendable {
   private var frames = Queue<[UInt8]>()
   private var framesByteCount = 0
   private var rest: MessageFrames
-  /// About so many bytes of text were made, or counted.
-  private(set) var madeByteCount = MessageFrames.partByteCount
+  /// Whether it has more than 64 KiB of text, as far as that was made.
+  private(set) var isLong: Bool
+  private static let shortByteCount = 64 << 10
 
-  /// - Parameter rest: all frames of the message. Its beginning has been made.
-  init(_ rest: MessageFrames) { self.rest = rest }
+  /// - Parameter rest: all frames of the message. Its beginning may have been made.
+  init(_ rest: MessageFrames) {
+    self.rest = rest
+    isLong = rest.isLonger(than: Self.shortByteCount)
+  }
 
   /// What is kept until all is sent.
   var byteCount: Int { framesByteCount + rest.byteCount }
@@ -42,7 +46,7 @@ struct OutgoingMessage: Sendable {
       case .counting: byteCount += MessageFrames.partByteCount
       case .end: return
       }
+      isLong = isLong || rest.isLonger(than: Self.shortByteCount)
     }
-    madeByteCount += byteCount
   }
 }

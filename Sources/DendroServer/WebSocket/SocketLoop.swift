@@ -13,6 +13,8 @@ final class SocketLoop: @unchecked Sendable {
     var descriptor: Int32 { get }
     /// The socket can be read or written, or another thread has called `wake`.
     ///
+    /// - Parameter isReadable: whether it can be read, or its peer is gone. The latter is said even if nothing is waited
+    ///   for: then once, and again when that has changed.
     /// - Returns: what to wait for now; nil if the socket was closed.
     func serve(isReadable: Bool) -> Interest?
     /// Goes on with work for which the client has asked for a turn.
@@ -165,8 +167,11 @@ final class SocketLoop: @unchecked Sendable {
       for (descriptor, event) in zip(ready, events).prefix(max(0, Int(count))) {
         if descriptor == waker {
           if handlePending() { return }
-        } else if let client = sockets[descriptor]?.client {
-          serve(client, isReadable: event & (dendro_readable | dendro_lost) != 0)
+        } else if let socket = sockets[descriptor] {
+          // A client that was woken meanwhile may wait for something else now.
+          let isAwaited = socket.interest.contains(.reading)
+          let isReadable = event & dendro_lost != 0 || isAwaited && event & dendro_readable != 0
+          serve(socket.client, isReadable: isReadable)
         }
       }
       giveTurn()

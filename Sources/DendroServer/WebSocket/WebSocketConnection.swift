@@ -49,7 +49,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   private var isMaking = false
   /// Makes the frames of long messages, for each client in turn.
   private let parts: FairQueue
-  /// So much of a message is made on the loop's thread, in several turns, and so much at a time of its rest elsewhere.
+  /// So much of a long message is made or counted at a time.
   private static let partByteCount = 64 << 10
   /// Whether there is more to be made or sent than in one turn. Nothing is before the next one.
   private var wantsTurn = false
@@ -178,7 +178,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     // A client that does not read its answers would not read why.
     if isOverfull { return shut() }
     if isDropped { return leave(1013) }
-    if isReadable || isTurn && wantsToRead {
+    if isReadable || isTurn && wantsToRead && isReading {
       readCount = 0
       wantsToRead = false
       isDrained = false
@@ -350,7 +350,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     case end
   }
 
-  /// The next frame of the messages that wait. What is short is made here.
+  /// The next frame of the messages that wait. Messages up to 64 KiB are made here, and the beginning of longer ones.
   private func nextFrame() -> FrameStep {
     while !isMaking {
       if let frame = outgoing?.popFirst() { return .frame(frame) }
@@ -362,7 +362,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
         outgoing = OutgoingMessage(frames)
         return .made(MessageFrames.partByteCount)
       }
-      if let byteCount = outgoing?.madeByteCount, byteCount < Self.partByteCount {
+      if outgoing?.isLong == false {
         outgoing?.make(byteCount: Self.turnByteLimit)
         return .made(Self.turnByteLimit)
       }
@@ -381,12 +381,8 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
       let hasFrames = message.hasFrames
       let isOpen = state.withLock { state in
         if state.outbox.isClosed { return false }
-        if hasFrames {
-          state.made = message
-        } else {
-          state.outbox.noteSending(message.byteCount)
-          state.unmade = message
-        }
+        state.outbox.noteSending(message.byteCount)
+        if hasFrames { state.made = message } else { state.unmade = message }
         return true
       }
       guard isOpen else { return }
@@ -406,6 +402,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     // A piece of work may refer to the connection for a while.
     fragments = []
     early = []
+    loop.takeBack(from: &unsent)
     unsent = SendBuffer()
     assembler = MessageAssembler(byteLimit: limits.messageBytes)
     account.close()
