@@ -21,7 +21,7 @@ static inline int dendro_poll_add(int poll, int socket, uint32_t events) {
   return epoll_ctl(poll, EPOLL_CTL_ADD, socket, &event);
 }
 
-// That a socket is lost is reported even where nothing is waited for: then once, and not over and over.
+// The system reports a lost socket even if nothing is waited for. Then it does so once, and not over and over.
 static inline void dendro_poll_change(int poll, int socket, uint32_t events) {
   struct epoll_event event = {
       .events = events != 0 ? events : EPOLLONESHOT, .data = {.fd = socket}};

@@ -47,7 +47,7 @@ import Testing
     close(sockets[1])
   }
 
-  @Test("a client that waits for nothing is told once that its peer is gone")
+  @Test("the loop reports a lost peer once to a client that waits for nothing")
   func lost() async throws {
     let loop = try SocketLoop()
     var sockets: [Int32] = [-1, -1, -1, -1]
@@ -70,7 +70,7 @@ import Testing
     }
     // When it is added, and when its peer has gone.
     #expect(waiting.serveCount.value == 2)
-    // It is told again once it waits for something.
+    // The loop reports it again when the client waits for something.
     waiting.wantsToRead.store(true, ordering: .relaxed)
     loop.wake(waiting)
     for await _ in waiting.ended.stream {}

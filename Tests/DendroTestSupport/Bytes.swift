@@ -1,5 +1,3 @@
-private import DendroTesting
-
 // What tests do with many bytes. Here it is optimized, in the tests it is not.
 
 /// Bytes without a pattern, the same for the same seed.

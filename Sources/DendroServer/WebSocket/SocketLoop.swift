@@ -13,8 +13,8 @@ final class SocketLoop: @unchecked Sendable {
     var descriptor: Int32 { get }
     /// The socket can be read or written, or another thread has called `wake`.
     ///
-    /// - Parameter isReadable: whether it can be read, or its peer is gone. The latter is said even if nothing is waited
-    ///   for: then once, and again when that has changed.
+    /// - Parameter isReadable: whether it can be read, or its peer is gone. The loop reports a lost peer to a client that
+    ///   waits for nothing too: once, and again when the client waits for something.
     /// - Returns: what to wait for now; nil if the socket was closed.
     func serve(isReadable: Bool) -> Interest?
     /// Goes on with work for which the client has asked for a turn.
