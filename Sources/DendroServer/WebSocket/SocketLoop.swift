@@ -44,11 +44,18 @@ final class SocketLoop: @unchecked Sendable {
   private let waker: Int32
   private let pending = Mutex(Pending())
   private let count = Atomic<Int>(0)
-  private var sockets: [Int32: (client: any Client, interest: Interest)] = [:]
-  /// Those that wait for a turn, each once. Some may have been closed meanwhile.
+  private var sockets: [Int32: Socket] = [:]
+  /// Those that wait for a turn, each once. Some may have been closed, or want no turn any more.
   private var turns = Queue<any Client>()
   /// The memory of clients' send buffers between their turns: those that wait need none.
   private var spare: [UInt8] = []
+
+  private struct Socket {
+    let client: any Client
+    var interest: Interest
+    /// Whether it stands in `turns`.
+    var isQueued = false
+  }
 
   private struct Pending {
     var added: [any Client] = []
@@ -179,11 +186,13 @@ final class SocketLoop: @unchecked Sendable {
   }
 
   private func giveTurn() {
-    guard let client = turns.popFirst(), let socket = sockets[client.descriptor],
-      socket.client === client, socket.interest.contains(.turn)
+    guard let client = turns.popFirst(), var socket = sockets[client.descriptor],
+      socket.client === client
     else { return }
-    sockets[client.descriptor]?.interest.remove(.turn)
-    wait(client, client.takeTurn())
+    let isWanted = socket.interest.remove(.turn) != nil
+    socket.isQueued = false
+    sockets[client.descriptor] = socket
+    if isWanted { wait(client, client.takeTurn()) }
   }
 
   /// - Returns: whether the loop has ended.
@@ -202,7 +211,7 @@ final class SocketLoop: @unchecked Sendable {
         count.wrappingSubtract(1, ordering: .relaxed)
         continue
       }
-      sockets[client.descriptor] = (client, interest)
+      sockets[client.descriptor] = Socket(client: client, interest: interest)
       serve(client, isReadable: true)
     }
     for client in new.woken where sockets[client.descriptor]?.client === client {
@@ -215,7 +224,7 @@ final class SocketLoop: @unchecked Sendable {
       }
     }
     guard new.isEnding else { return false }
-    for (client, _) in sockets.values { client.end() }
+    for socket in sockets.values { socket.client.end() }
     count.wrappingSubtract(sockets.count, ordering: .relaxed)
     sockets = [:]
     turns.removeAll()
@@ -242,10 +251,15 @@ final class SocketLoop: @unchecked Sendable {
       count.wrappingSubtract(1, ordering: .relaxed)
       return
     }
-    guard let old = sockets[descriptor]?.interest, old != interest else { return }
-    sockets[descriptor]?.interest = interest
-    if interest.contains(.turn), !old.contains(.turn) { turns.append(client) }
-    if old.events != interest.events { dendro_poll_change(poll, descriptor, interest.events) }
+    guard var socket = sockets[descriptor], socket.interest != interest else { return }
+    let isChanged = socket.interest.events != interest.events
+    socket.interest = interest
+    if interest.contains(.turn), !socket.isQueued {
+      socket.isQueued = true
+      turns.append(client)
+    }
+    sockets[descriptor] = socket
+    if isChanged { dendro_poll_change(poll, descriptor, interest.events) }
   }
 }
 
