@@ -56,7 +56,7 @@ struct ClusterFaultTests {
 
   /// Whether each acknowledged increment counts once, in all servers.
   private func check(_ counting: Counting, _ databases: [Database]) async throws {
-    let counts = counting.counts.withLock { $0 }
+    let counts = counting.counts.value
     let last = databases.compactMap { $0.clusterStatus?.sharedLSN }.max() ?? 0
     for database in databases {
       try await eventually("all have all") { (database.clusterStatus?.lsn ?? 0) >= last }
@@ -123,11 +123,11 @@ struct ClusterFaultTests {
     first.reference(withPath: "a").observe(.value) { snapshot in
       seen.withLock { $0.append(snapshot.value as? Int) }
     }
-    try await eventually("the listener begins") { seen.withLock { $0 } == [1] }
+    try await eventually("the listener begins") { seen.value == [1] }
     // What is sent reaches PostgreSQL too late.
     proxy.set(.held)
     let late = Task { try await first.reference(withPath: "a").setValue(2) }
-    try await eventually("the app sees its write") { seen.withLock { $0.last } == 2 }
+    try await eventually("the app sees its write") { seen.value.last == 2 }
     try await eventually("the second takes over") { second.isLeader }
     try await second.reference(withPath: "a").setValue(3)
     // Meanwhile the first refuses writes, and still shows what it has.
@@ -142,9 +142,9 @@ struct ClusterFaultTests {
     let lost = await #expect(throws: DatabaseError.self) { try await late.value }
     #expect(lost?.code == .unavailable)
     try await eventually("the first follows") {
-      first.clusterStatus?.role == .follower && seen.withLock { $0.last } == 3
+      first.clusterStatus?.role == .follower && seen.value.last == 3
     }
-    #expect(seen.withLock { $0 } == [1, 2, 1, 3])
+    #expect(seen.value == [1, 2, 1, 3])
     #expect(first.root == second.root)
     try await first.close()
     try await second.close()

@@ -85,7 +85,7 @@ struct ClusterHistoryTests {
       // Refused if another server has just taken over.
       let address = cluster.postgres.address
       for _ in 0..<4 {
-        let next = servers[random.below(servers.count)].database.withLock { $0 }?.node
+        let next = servers[random.below(servers.count)].database.value?.node
         let id = next?.settings.serverID.description ?? ""
         _ = try? await waiting {
           try ClusterMove.run("shop", to: id, address: address, patience: .seconds(1))
@@ -93,7 +93,7 @@ struct ClusterHistoryTests {
       }
     case 7:
       // Lines between servers, if there are some.
-      let nodes = servers.compactMap { $0.database.withLock { $0 }?.node }
+      let nodes = servers.compactMap { $0.database.value?.node }
       for _ in 0..<5 {
         nodes[random.below(nodes.count)].leaderLine?.close()
         for node in nodes where random.oneIn(4) { node.requests?.closeLines() }
@@ -163,11 +163,11 @@ struct ClusterHistoryTests {
       try await group.waitForAll()
     }
     try await check(servers, history, seed)
-    for server in servers { try await server.database.withLock { $0 }?.close() }
+    for server in servers { try await server.database.value?.close() }
   }
 
   private func check(_ servers: [Server], _ history: WriteHistory, _ seed: UInt64) async throws {
-    let databases = servers.compactMap { $0.database.withLock { $0 } }
+    let databases = servers.compactMap { $0.database.value }
     let text = try cluster.postgres.query("SELECT lsn FROM dendro.head")
     let last = try #require(UInt64(text))
     for database in databases {
@@ -185,7 +185,7 @@ struct ClusterHistoryTests {
     #expect(history.problem(in: order) == nil, "seed \(seed)")
     // No reader of one server sees time go backwards, nor what does not stand.
     for server in servers {
-      let seen = server.seen.withLock { $0 }
+      let seen = server.seen.value
       #expect(order.problem(ofSession: seen) == nil, "seed \(seed)")
     }
   }

@@ -80,7 +80,7 @@ struct OrderTests {
     let lsn = databases[0].clusterStatus?.lsn ?? 0
     try await eventually("they write") { (databases[0].clusterStatus?.lsn ?? 0) > lsn + 50 }
     let count = await writing.end()
-    #expect(writing.failures.withLock { $0 } == [])
+    #expect(writing.failures.value == [])
     try await eventually("all have all") { Set(databases.map { $0.clusterStatus?.lsn }).count == 1 }
     #expect(try await databases[0].value("count") == count)
 

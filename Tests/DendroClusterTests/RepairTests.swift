@@ -306,7 +306,7 @@ struct RepairTests {
       if trouble != nil { troubles.withLock { $0 += 1 } }
     }
     #expect(count == 3)
-    #expect(troubles.withLock { $0 } > 0)
+    #expect(troubles.value > 0)
     repair.close()
     #expect(try head() == "5")
     #expect(try cluster.postgres.query("SELECT count(*) FROM dendro.log") == "5")

@@ -1,5 +1,6 @@
 import DendroEngine
 import DendroStorage
+import DendroTestSupport
 import DendroTree
 import Synchronization
 import Testing
@@ -21,7 +22,7 @@ struct RequestTests {
   /// What completions got.
   private final class Results: Sendable {
     private let results = Mutex<[String]>([])
-    var all: [String] { results.withLock { $0 } }
+    var all: [String] { results.value }
 
     func completion(_ name: String) -> Completion {
       { result in

@@ -116,7 +116,7 @@ struct VerificationTests {
 
     func end() async {
       isEnded.store(true, ordering: .relaxed)
-      await task.withLock { $0 }?.value
+      await task.value?.value
     }
   }
 

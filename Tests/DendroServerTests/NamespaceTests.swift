@@ -79,7 +79,7 @@ struct NamespaceTests {
         }
         done.notify(queue: .global()) { continuation.resume() }
       }
-      #expect(wrong.withLock { $0 } == [])
+      #expect(wrong.value == [])
       #expect(namespaces.all.count <= 3)
       let http = try HTTPClient(port: port)
       let counts = try (0..<names).map { name in

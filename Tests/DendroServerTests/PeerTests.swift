@@ -1,6 +1,7 @@
 import Dendro
 import DendroEngine
 import DendroProtocol
+import DendroTestSupport
 import DendroTree
 import Dispatch
 import Foundation
@@ -267,6 +268,6 @@ struct PeerTests {
         continuation.resume()
       }
     }
-    #expect(status.withLock { $0 } == 504)
+    #expect(status.value == 504)
   }
 }

@@ -69,7 +69,7 @@ struct RacingWritersTests {
     if let error = failure.withLock({ $0 }) { throw error }
     await server.stop()
     let logged = try await check(database)
-    let (accepted, refused) = counts.withLock { $0 }
+    let (accepted, refused) = counts.value
     print("racing writers: \(accepted) accepted, \(refused) refused")
     #expect(logged == accepted && accepted > 0 && refused > 0, "seed \(seed)")
     try await database.close()

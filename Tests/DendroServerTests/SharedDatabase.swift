@@ -49,7 +49,7 @@ final class SharedDatabase: Sendable {
   private final class Reader: Sendable {
     let source = Mutex<SharedDatabase?>(nil)
     func status() -> PeerStatus? {
-      source.withLock { $0 }?.status.withLock { $0 }
+      source.value?.status.value
     }
   }
 

@@ -11,7 +11,7 @@ struct TokenTests {
     private let seconds: Mutex<Int64>
     init(_ seconds: Int64 = SignedTokens.issued + 10) { self.seconds = Mutex(seconds) }
     var now: Int64 {
-      get { seconds.withLock { $0 } }
+      get { seconds.value }
       set { seconds.withLock { $0 = newValue } }
     }
   }

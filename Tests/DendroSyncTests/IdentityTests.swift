@@ -1,5 +1,6 @@
 import Dendro
 import DendroProtocol
+import DendroTestSupport
 import Foundation
 import Synchronization
 import Testing
@@ -29,7 +30,7 @@ struct IdentityTests {
 
     init(_ tokens: String...) { self.tokens = tokens }
 
-    var givenCount: Int { count.withLock { $0 } }
+    var givenCount: Int { count.value }
 
     func give() -> DatabaseToken {
       count.withLock { count in
@@ -148,14 +149,14 @@ struct IdentityTests {
     try push(10)
     try server.answer(listen.number, data: "{}")
     #expect(try await viewer.take(1) == ["n": [.value(try node("10"))]])
-    try await eventually { isAuthenticated.withLock { $0 } == true }
+    try await eventually { isAuthenticated.value == true }
     // Without a user the client has no right to listen there, so the server ends the listen as well.
     try server.together {
       try server.push("ac", #"{"s":"\#(status)","d":"it has ended"}"#)
       try server.push("c", #"{"p":"n"}"#)
     }
     try await hasToken(source, 2)
-    try await eventually { isAuthenticated.withLock { $0 } == false }
+    try await eventually { isAuthenticated.value == false }
     try await eventually { log.contains("\(status): it has ended") }
 
     try server.accept()
@@ -166,7 +167,7 @@ struct IdentityTests {
     try push(11)
     try server.answer(again.number, data: "{}")
     #expect(try await viewer.take(1) == ["n": [.value(try node("11"))]])
-    try await eventually { isAuthenticated.withLock { $0 } == true }
+    try await eventually { isAuthenticated.value == true }
     #expect(client.reading(\.identity.refusalCount) == 0)
     #expect(source.givenCount == 2)
     try await database.close()
@@ -203,7 +204,7 @@ struct IdentityTests {
     try push(1)
     for request in again { try server.answer(request.number, data: "{}") }
     #expect(try await viewer.take(1) == ["n": [.value(try node("1"))]])
-    try await eventually { answers.withLock { $0 } == ["ok"] }
+    try await eventually { answers.value == ["ok"] }
     try await database.close()
   }
 
@@ -228,8 +229,8 @@ struct IdentityTests {
     #expect(try await viewer.take(1) == ["n": [.value(try node("2"))]])
     try server.answer(write.number, "permission_denied", data: #""Permission denied""#)
     #expect(try await viewer.take(1) == ["n": [.value(try node("1"))]])
-    try await eventually { refusal.withLock { $0 } != nil }
-    let error = refusal.withLock { $0 }
+    try await eventually { refusal.value != nil }
+    let error = refusal.value
     #expect(error?.code == .permissionDenied)
     #expect(error?.name == "permission_denied")
     #expect(error?.message == "Permission denied")
@@ -325,7 +326,7 @@ struct IdentityTests {
       return .user("good")
     }
     try await eventually { client.reading(\.identity.hasToken) }
-    #expect(count.withLock { $0 } == 4)
+    #expect(count.value == 4)
     #expect(client.reading(\.identity.failureCount) == 0)
     try await eventually { log.contains("no token could be got: NoNetwork") }
     try server.accept()
@@ -343,9 +344,9 @@ struct IdentityTests {
       isCancelled.withLock { $0 = Task.isCancelled }
       return .user("old")
     }
-    try await eventually { isAsked.withLock { $0 } }
+    try await eventually { isAsked.value }
     try await signIn(by: Source("new"))
-    try await eventually { isCancelled.withLock { $0 } }
+    try await eventually { isCancelled.value }
     try server.accept()
     #expect(try takeToken() == "new")
     #expect(try server.settled().isEmpty)

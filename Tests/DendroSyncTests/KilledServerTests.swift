@@ -63,13 +63,13 @@ struct KilledServerTests {
       try await database.waitForPendingWrites()
     }
     try await eventually {
-      counted.withLock { $0 } + failures.withLock { $0.count } == startedCount.withLock { $0 }
+      counted.value + failures.value.count == startedCount.value
     }
     let judge = synced(proxy.port)
     let there = try await judge.reference(withPath: "shared").getData().node
     let total = try await judge.reference(withPath: "count").getData().value as? Int ?? 0
-    #expect(total == counted.withLock { $0 }, "seed \(seed)")
-    #expect(failures.withLock { $0 } == [], "seed \(seed)")
+    #expect(total == counted.value, "seed \(seed)")
+    #expect(failures.value == [], "seed \(seed)")
     for (index, database) in databases.enumerated() {
       let own = try await judge.reference(withPath: "shared/c\(index)").getData().value as? Int
       #expect(own == acknowledged.withLock { $0[index] }, "seed \(seed)")

@@ -404,7 +404,7 @@ struct NumberedWriteTests {
     try server.answer(again.number)
     try await database.waitForPendingWrites()
     await database.waitForPendingEvents()
-    #expect(outcome.withLock { $0 } == ["ok"])
+    #expect(outcome.value == ["ok"])
     try await database.close()
   }
 
@@ -448,16 +448,16 @@ struct NumberedWriteTests {
     #expect(same(first, second))
     try server.push("d", #"{"p":"t","d":1}"#)
     try server.answer(second.number)
-    try await eventually { outcome.withLock { $0 } == ["1"] }
+    try await eventually { outcome.value == ["1"] }
     // One that the server has not made ends with what the server says.
     transact()
     try server.answer(put().number, "unavailable", data: "\"the disk is full\"")
-    try await eventually { outcome.withLock { $0 } == ["1", "unavailable"] }
+    try await eventually { outcome.value == ["1", "unavailable"] }
     transact()
     #expect(try !same(first, put()))
     try server.accept(greets: false)
     try server.send(Self.hello("b2", lsn: 5))
-    try await eventually { outcome.withLock { $0 } == ["1", "unavailable", "disconnect"] }
+    try await eventually { outcome.value == ["1", "unavailable", "disconnect"] }
     try await database.close()
   }
 

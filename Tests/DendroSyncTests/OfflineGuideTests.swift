@@ -63,7 +63,7 @@ struct OfflineGuideTests {
         scoresRef.queryOrderedByValue().queryLimited(toLast: 4).observe(.childAdded) { snapshot in
           seen.withLock { $0.append("\(snapshot.key) \(snapshot.value ?? "null")") }
         }
-        try await eventually { seen.withLock { $0.count } == 4 }
+        try await eventually { seen.value.count == 4 }
         try await database.close()
       }
       let database = try synced(Int(server.port), at: path)
@@ -79,9 +79,9 @@ struct OfflineGuideTests {
       }
       await database.waitForPendingEvents()
       // Those of the four that are kept, and no more events until the network is back.
-      #expect(two.withLock { $0 } == ["linhenykus", "pterodactyl"])
+      #expect(two.value == ["linhenykus", "pterodactyl"])
       #expect(
-        six.withLock { $0 } == ["triceratops", "bruhathkayosaurus", "linhenykus", "pterodactyl"])
+        six.value == ["triceratops", "bruhathkayosaurus", "linhenykus", "pterodactyl"])
       scoresRef.child("stegosaurus").withoutWaiting { $0.setValue(6) }
       try await database.close()
 
@@ -128,9 +128,9 @@ struct OfflineGuideTests {
       let one = try node("1")
       try await eventually { await viewer.take()["upvotes"]?.last == .value(one) }
       try await served.reference(withPath: "upvotes").setValue(10)
-      #expect(committed.withLock { $0 } == nil)
+      #expect(committed.value == nil)
       database.goOnline()
-      try await eventually { committed.withLock { $0 } == 11 }
+      try await eventually { committed.value == 11 }
       #expect(try await served.reference(withPath: "upvotes").getData().int == 11)
       try await database.close()
     }
@@ -152,7 +152,7 @@ struct OfflineGuideTests {
         }
         user.child("lastOnline").onDisconnectSetValue(ServerValue.timestamp()) { _, _ in }
       }
-      try await eventually { isThere.withLock { $0 } }
+      try await eventually { isThere.value }
       let line = database.reference(withPath: "disconnectmessage")
       try await line.onDisconnectSetValue("I disconnected!")
       try await line.cancelDisconnectOperations()

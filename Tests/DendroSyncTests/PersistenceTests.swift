@@ -36,7 +36,7 @@ struct PersistenceTests {
       try await database.synchronize()
       try await database.close()
     }
-    #expect(errors.withLock { $0 } == Array(repeating: .pending, count: 20))
+    #expect(errors.value == Array(repeating: .pending, count: 20))
     let database = try synced(port, at: folder.path + "/db")
     let viewer = Viewer(database)
     viewer.listen("a", database.reference(withPath: "a").queryOrderedByKey())

@@ -1,5 +1,6 @@
 import Dendro
 import DendroProtocol
+import DendroTestSupport
 import Foundation
 import Synchronization
 import Testing
@@ -95,8 +96,8 @@ private final class Attempt: Sendable {
 
   /// The message that has come, or why there is none.
   func outcome() async throws -> String? {
-    try await eventually { result.withLock { $0 } != nil }
-    return result.withLock { $0 }
+    try await eventually { result.value != nil }
+    return result.value
   }
 
   private static func reach(

@@ -142,7 +142,7 @@ struct SyncedDatabaseTests {
       database.goOnline()
       try await database.waitForPendingWrites()
       await database.waitForPendingEvents()
-      #expect(order.withLock { $0 } == Array(0..<100))
+      #expect(order.value == Array(0..<100))
       #expect(try await served.reference(withPath: "list").getData().node == local)
       try await database.close()
     }
@@ -193,7 +193,7 @@ struct SyncedDatabaseTests {
       database.purgeOutstandingWrites()
       let seen = await viewer.take()["v"]
       #expect(seen == [2, 3, 2, 1].map { .value(Node(.integer($0))) })
-      #expect(codes.withLock { $0 } == [.canceled, .canceled])
+      #expect(codes.value == [.canceled, .canceled])
       try await database.close()
     }
   }
@@ -352,8 +352,8 @@ struct SyncedDatabaseTests {
         data.value = ["product": x * y]
         return .success(withValue: data)
       }
-      try await eventually { ends.withLock { $0.count } == 3 }
-      #expect(ends.withLock { $0 } == [true, true, true])
+      try await eventually { ends.value.count == 3 }
+      #expect(ends.value == [true, true, true])
       #expect(try await served.reference().getData().node == node(#"{"product":60}"#))
       try await database.close()
     }
@@ -383,7 +383,7 @@ struct SyncedDatabaseTests {
       _ = try await viewer.take(1)
       ref.setValue(3, withCompletionBlock: { _, _ in })
       await database.waitForPendingEvents()
-      #expect((error.withLock { $0 } as? DatabaseError)?.name == "set")
+      #expect((error.value as? DatabaseError)?.name == "set")
       database.goOnline()
       try await database.waitForPendingWrites()
       #expect(try await served.reference(withPath: "a").getData().value as? Int == 3)
@@ -426,11 +426,11 @@ struct SyncedDatabaseTests {
       database.reference(withPath: ".info/connected").observe(.value) { snapshot in
         states.withLock { $0.append(snapshot.value as? Bool ?? false) }
       }
-      try await eventually { states.withLock { $0.last } == true }
+      try await eventually { states.value.last == true }
       database.goOffline()
-      try await eventually { states.withLock { $0.last } == false }
+      try await eventually { states.value.last == false }
       database.goOnline()
-      try await eventually { states.withLock { $0.last } == true }
+      try await eventually { states.value.last == true }
       let offset = try await database.reference(withPath: ".info/serverTimeOffset").getData()
       #expect(abs(offset.value as? Int ?? .max) < 60_000)
       #expect(
@@ -460,7 +460,7 @@ struct SyncedDatabaseTests {
         return .user(number == 1 ? "no token" : unsignedToken("ann"))
       }
       _ = try await database.reference(withPath: "users/ann").setValue(1)
-      #expect(asked.withLock { $0 } == 2)
+      #expect(asked.value == 2)
       #expect(
         await failure { _ = try await database.reference(withPath: "users/bob").setValue(1) }?.code
           == .permissionDenied)
@@ -511,10 +511,10 @@ struct SyncedDatabaseTests {
     }
     #expect(
       try await database.reference(withPath: ".info/connected").getData().value as? Bool == false)
-    #expect(made.withLock { $0 } == 0)
+    #expect(made.value == 0)
     database.reference(withPath: "a").setValue(1, withCompletionBlock: { _, _ in })
     try server.accept()
-    #expect(made.withLock { $0 } == 1)
+    #expect(made.value == 1)
     try await database.close()
   }
 

@@ -107,7 +107,7 @@ struct SyncedDiskTests {
       await origin.waitForPendingEvents()
       try await database.close()
     }
-    let (known, place) = (states.withLock { $0 }, port.withLock { $0 })
+    let (known, place) = (states.value, port.value)
     var checked = 0
     func check(_ crashed: SimulatedDisk, _ name: String, last: Int) async throws {
       // The power may go before the directory is there, or is one of the server's.

@@ -25,6 +25,9 @@ package func firstIndex(of part: String, in bytes: [UInt8], from start: Int = 0)
   }
 }
 
+/// Whether they are the same, one after the other.
+package func areSame(_ first: [[UInt8]], _ second: [[UInt8]]) -> Bool { first == second }
+
 /// A text as JSON.
 package func quotedJSON(_ text: String) -> String {
   var json: [UInt8] = [UInt8(ascii: "\"")]

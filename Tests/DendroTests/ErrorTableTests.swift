@@ -1,5 +1,6 @@
 import Dendro
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import Foundation
 import Testing
@@ -237,7 +238,7 @@ struct ErrorTableTests {
     var error = await failure { try await row.body(database) }
     if error == nil {
       await settle(database)
-      error = received.withLock { $0.first }
+      error = received.value.first
     }
     let found = try #require(error)
     #expect(found.name == row.name)

@@ -88,7 +88,7 @@ struct TypedListTests {
         skipped.withLock { $0.append("\(child.key): \(place(error) ?? "")") }
       })
     #expect(children.keys == ["a", "c"])
-    #expect(skipped.withLock { $0 } == ["b: typeMismatch rooms.7.messages.b.text"])
+    #expect(skipped.value == ["b: typeMismatch rooms.7.messages.b.text"])
   }
 
   @Test("as sequences: of a value, and of children")

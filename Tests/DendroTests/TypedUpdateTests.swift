@@ -128,7 +128,7 @@ struct TypedUpdateTests {
     try await root.child("last").setValue(true)
     root.removeObserver(withHandle: handle)
     #expect(
-      partial.withLock { $0 } == 0, "a state with one of the writes and not another was shown")
+      partial.value == 0, "a state with one of the writes and not another was shown")
   }
 
   @Test("values of Encodable types")
@@ -221,6 +221,6 @@ struct TypedUpdateTests {
     let database = Database.inMemory(options: options)
     plainly { database.reference().update { $0.set("a.b", 1) } }
     try await database.close()
-    #expect(codes.withLock { $0 } == [.invalidPath])
+    #expect(codes.value == [.invalidPath])
   }
 }

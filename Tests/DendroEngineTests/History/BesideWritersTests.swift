@@ -1,5 +1,6 @@
 import DendroEngine
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import DendroTree
 import Synchronization
@@ -220,7 +221,7 @@ struct BesideWritersTests {
 
   private final class Times: CommitObserver {
     private let times = Mutex<[Int64]>([])
-    var all: [Int64] { times.withLock { $0 } }
+    var all: [Int64] { times.value }
     func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
       let time = commit.time
       times.withLock { $0.append(time) }

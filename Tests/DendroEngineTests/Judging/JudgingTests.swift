@@ -1,4 +1,5 @@
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import DendroTree
 import Dispatch
@@ -53,7 +54,7 @@ struct JudgingTests {
     let outcome = Mutex<Result<LogSequenceNumber?, EngineError>?>(nil)
     engine.submit(write, judge: judge) { result in outcome.withLock { $0 = result } }
     engine.pump()
-    return outcome.withLock { $0 }
+    return outcome.value
   }
 
   @Test("a judgement lets go of the head, but not of an older tree, which may be long to free")
@@ -164,7 +165,7 @@ struct JudgingTests {
         .set(try Path(parsing: "t"), Node(.integer(0))),
         deferred: [Draft.Deferred(path: .root, value: .timestamp)]))
     #expect(submit(engine, stamp, judge) == .success(LogSequenceNumber(2)))
-    let all = times.withLock { $0 }
+    let all = times.value
     #expect(all.count == 2)
     #expect(Self.value(engine.head.root, "t") == all.last)
     try engine.close()
@@ -197,7 +198,7 @@ struct JudgingTests {
         }
       }
       engine.pump()
-      return outcome.withLock { $0 }
+      return outcome.value
     }
     #expect(add() == .success(Node(.integer(1))))
     // On another thread: what the block itself writes comes after the transaction.

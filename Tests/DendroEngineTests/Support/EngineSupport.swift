@@ -22,7 +22,7 @@ func onThread<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
 /// Collects the results of completions and commits, from any thread.
 final class Received<Value: Sendable>: Sendable {
   private let values = Mutex<[Value]>([])
-  var all: [Value] { values.withLock { $0 } }
+  var all: [Value] { values.value }
   func add(_ value: Value) { values.withLock { $0.append(value) } }
 }
 

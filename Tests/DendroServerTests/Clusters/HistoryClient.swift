@@ -15,7 +15,7 @@ final class ClientHistory: Sendable {
   let writes = WriteHistory()
   private let all = Mutex<[Session]>([])
 
-  var sessions: [Session] { all.withLock { $0 } }
+  var sessions: [Session] { all.value }
 
   func add(_ session: Session) { all.withLock { $0.append(session) } }
 }

@@ -114,7 +114,7 @@ struct FollowedRewriteTests {
         isReached = !interrupted.finish()
         try reports.drain(cursor)
         let place = "\(session) before call \(callCount)"
-        let count = last.withLock { $0 }
+        let count = last.value
         #expect(reports.payloads == (1...count).map { payload($0, 60) }, "\(place)")
         // One more session, behind whatever the cursor is at now.
         let end = try Session.append.run(on: disk, from: count)

@@ -217,7 +217,7 @@ struct ReadAheadTests {
     init(_ isWanted: @escaping @Sendable (RecordInfo) -> Bool) { self.isWanted = isWanted }
 
     /// How many records it was asked about.
-    var count: Int { calls.withLock { $0 } }
+    var count: Int { calls.value }
 
     func wants(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer) -> Bool {
       calls.withLock { $0 += 1 }
@@ -226,6 +226,6 @@ struct ReadAheadTests {
       return false
     }
 
-    var lastTime: Int64 { time.withLock { $0 } }
+    var lastTime: Int64 { time.value }
   }
 }

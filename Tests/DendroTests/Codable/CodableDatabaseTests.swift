@@ -1,4 +1,5 @@
 import Dendro
+import DendroTestSupport
 import Foundation
 import Testing
 

@@ -122,7 +122,7 @@ struct CodableKeyTests {
     }
     let value = Outer.Inner(someThing: "x")
     #expect(try await stored(["k": [value]], encoder) == "{k:{0:{SOMETHING:\"x\"}}}")
-    #expect(paths.withLock { $0.first } == "k/Index 0/someThing")
+    #expect(paths.value.first == "k/Index 0/someThing")
     let decoder = decoder {
       $0.keyDecodingStrategy = .custom { path in
         TextKey(path.last!.stringValue == "SOMETHING" ? "someThing" : "?")

@@ -1,5 +1,6 @@
 import Dendro
 import DendroEngine
+import DendroTestSupport
 import DendroTree
 import Dispatch
 import Foundation
@@ -166,7 +167,7 @@ struct ClosingTests {
       }
     }
     isDone.wait()
-    return outcome.withLock { $0 } ?? false
+    return outcome.value ?? false
   }
 }
 

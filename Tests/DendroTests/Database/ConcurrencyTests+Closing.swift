@@ -2,6 +2,7 @@ import Dendro
 import DendroEngine
 import DendroPlatform
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import Dispatch
 import Foundation
@@ -29,7 +30,7 @@ extension ConcurrencyTests {
     }
     try await database.close()
     await settle(database)
-    #expect(results.withLock { $0 } == Array(repeating: true, count: 20))
+    #expect(results.value == Array(repeating: true, count: 20))
     var written = 20
     for task in waiting {
       // A task that came too late was refused, and nothing else.

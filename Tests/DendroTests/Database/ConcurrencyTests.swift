@@ -2,6 +2,7 @@ import Dendro
 import DendroEngine
 import DendroPlatform
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import Dispatch
 import Foundation

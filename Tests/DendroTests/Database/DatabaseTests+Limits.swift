@@ -22,14 +22,14 @@ extension DatabaseTests {
     }
     await settle(database)
     #expect(
-      errors.withLock { $0 } == [
+      errors.value == [
         "InvalidFirebaseData", "InvalidPathValidation", "InvalidFirebaseData", "NoData",
         "InvalidPathValidation", "InvalidPathValidation",
       ])
     try await database.close()
     plainly { ref.setValue(1) }
     await settle(database)
-    #expect(errors.withLock { $0.last } == "DatabaseClosed")
+    #expect(errors.value.last == "DatabaseClosed")
   }
 
   @Test("a priority needs data")
@@ -124,7 +124,7 @@ extension DatabaseTests {
         cancelled.withLock { $0 = error as? DatabaseError }
       }
       await settle(database)
-      #expect(cancelled.withLock { $0 }?.code == .invalidPath)
+      #expect(cancelled.value?.code == .invalidPath)
       let error = await failure { for try await _ in location(depth).snapshots { break } }
       #expect(error?.code == .invalidPath)
       #expect(error?.message.contains("32") == true)
@@ -135,7 +135,7 @@ extension DatabaseTests {
     try await location(32).setValue(1)
     try await database.reference().removeValue()
     await settle(database)
-    #expect(events.withLock { $0 } == 3)
+    #expect(events.value == 3)
     try await database.close()
   }
 }

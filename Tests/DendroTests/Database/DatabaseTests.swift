@@ -204,7 +204,7 @@ struct DatabaseTests {
       let database = try #require(weakly)
       try await database.reference().setValue(7)
       await settle(database)
-      #expect(seen.withLock { $0.last } == 7)
+      #expect(seen.value.last == 7)
       database.reference().removeObserver(withHandle: handle)
       await settle(database)
     }
@@ -254,7 +254,7 @@ struct DatabaseTests {
     let database = try await Database.open(at: directory.path, options: options)
     #expect(database.recoveryReport.replayedWriteCount == 2)
     try await database.close()
-    let received = steps.withLock { $0 }
+    let received = steps.value
     let log = received.drop { $0.phase == .checkpoint }
     #expect(log.startIndex > 0 && !log.isEmpty, "\(received)")
     for steps in [received[..<log.startIndex], log] {

@@ -70,7 +70,7 @@ struct PropertyTests {
     let time = Shared(Date(timeIntervalSince1970: 1_000))
     let number = Shared(0)
     var options = DatabaseOptions()
-    options.clock = { time.withLock { $0 } }
+    options.clock = { time.value }
     options.pushID = {
       number.withLock {
         $0 += 1
@@ -86,7 +86,7 @@ struct PropertyTests {
     #expect(try await ref.getData().int == 1_000_250)
     #expect(database.reference().childByAutoId().key == "id1")
     #expect(try await ref.addChild(from: 5) == "id2")
-    #expect(try await database.historyRange().newestTime == time.withLock { $0 })
+    #expect(try await database.historyRange().newestTime == time.value)
     // One that goes wrong.
     time.withLock { $0 = Date(timeIntervalSince1970: .nan) }
     try await ref.setValue(1)

@@ -1,6 +1,7 @@
 import Dendro
 import DendroEngine
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import Foundation
 import Testing
@@ -91,7 +92,7 @@ struct RefusingDiskTests {
     plainly { ref.setValue(3) }
     #expect(await failure { try await ref.setValue(4) }?.code == .diskFull)
     await settle(database)
-    #expect(handled.withLock { $0 } == ["DiskFull"])
+    #expect(handled.value == ["DiskFull"])
     disk.removeFaults()
     while await failure({ try await ref.setValue(5) }) != nil { await Task.yield() }
     #expect(try await ref.getData().int == 5)

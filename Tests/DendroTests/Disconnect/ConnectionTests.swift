@@ -1,6 +1,7 @@
 import Dendro
 import DendroEngine
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import Foundation
 import Testing
@@ -287,7 +288,7 @@ struct ConnectionTests {
         "set true p", "priority true", "update true", "cancel true", "remove true",
       ])
     #expect(
-      errors.withLock { $0 } == [
+      errors.value == [
         "InvalidFirebaseData", "InvalidPathValidation", "InvalidPathValidation",
       ])
     try await database.close()
@@ -313,7 +314,7 @@ struct ConnectionTests {
     try await database.reference().child("b").onDisconnectSetValue(text)
     try await database.close()
     await settle(database)
-    #expect(errors.withLock { $0 } == ["WriteTooLarge"])
+    #expect(errors.value == ["WriteTooLarge"])
   }
 
   @Test("opened for reading only there is nothing to register")

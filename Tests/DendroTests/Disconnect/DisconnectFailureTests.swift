@@ -1,6 +1,7 @@
 import Dendro
 import DendroEngine
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import DendroTree
 import Foundation
@@ -37,7 +38,7 @@ struct DisconnectFailureTests {
     fillDisk()
     database.goOffline()
     while handled.withLock({ $0.isEmpty }) { await settle(database) }
-    #expect(handled.withLock { $0 } == [.diskFull])
+    #expect(handled.value == [.diskFull])
     return database
   }
 

@@ -1,4 +1,5 @@
 import Dendro
+import DendroTestSupport
 import Dispatch
 import Testing
 
@@ -142,7 +143,7 @@ struct CallbackIsolationTests {
       ["main \(value)"] + (0..<3).map { "queue \($0) \(value)" }
     }
     // The first events are those of the moment when each listener's turn comes.
-    #expect(Array(lines.withLock { $0 }.suffix(12)) == Array(expected.suffix(12)))
+    #expect(Array(lines.value.suffix(12)) == Array(expected.suffix(12)))
     ref.removeAllObservers()
   }
 }

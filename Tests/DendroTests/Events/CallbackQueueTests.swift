@@ -225,7 +225,7 @@ struct CallbackQueueTests {
         }
       }
     }
-    #expect(violations.withLock { $0 }.prefix(5) == [])
+    #expect(violations.value.prefix(5) == [])
     place.removeAllObservers()
   }
 }

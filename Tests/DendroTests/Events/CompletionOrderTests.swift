@@ -44,7 +44,7 @@ struct CompletionOrderTests {
       }
       list.child("n").setValue(number) { _, _ in
         completed.withLock { $0.append(number) }
-        for (name, seen) in zip(names, received.withLock { $0 }) where seen < number {
+        for (name, seen) in zip(names, received.value) where seen < number {
           violations.withLock { $0.append("\(name) had \(seen) when \(number) was done") }
         }
       }
@@ -54,8 +54,8 @@ struct CompletionOrderTests {
     if isHeldUp { queue.resume() }
     try await list.child("last").setValue(-1)
     await settle(database)
-    #expect(completed.withLock { $0 } == Array(0..<600), "seed \(seed)")
-    #expect(violations.withLock { $0 }.prefix(5) == [], "seed \(seed)")
+    #expect(completed.value == Array(0..<600), "seed \(seed)")
+    #expect(violations.value.prefix(5) == [], "seed \(seed)")
     list.removeAllObservers()
     list.child("n").removeAllObservers()
   }

@@ -116,7 +116,7 @@ struct EventLoadTests {
   /// observer gets each write; with callbacks, snapshots and child events as the seed draws them.
   @Test(
     "4 writers, 8 observers that attach and detach at random, slow ones among them: in commit order, none missing, none after removal, memory bounded",
-    arguments: [false, true], [1, 2] as [UInt64])
+    arguments: [false, true], Scale.seeds(2))
   func attachingAndDetaching(isHeldBack: Bool, seed: UInt64) async throws {
     let directory = TemporaryDirectory()
     let database = try await Database.open(
@@ -177,7 +177,7 @@ struct EventLoadTests {
         }
       }
     }
-    #expect(violations.withLock { $0 }.prefix(5) == [])
+    #expect(violations.value.prefix(5) == [])
   }
 
   @Test("in the end every listener that stayed shows what a read shows, slow or not")

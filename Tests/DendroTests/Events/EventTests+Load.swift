@@ -1,4 +1,5 @@
 import Dendro
+import DendroTestSupport
 import Dispatch
 import Foundation
 import Testing
@@ -123,7 +124,7 @@ extension EventTests {
         }
       }
     }
-    #expect(violations.withLock { $0 } == [])
+    #expect(violations.value == [])
     #expect(shown(try await root.getData().value) == "{w0:500,w1:500,w2:500,w3:500}")
   }
 }

@@ -323,7 +323,7 @@ struct QuerySequenceTests {
       try await list.child("z").setValue(1_000_000)
       try await group.waitForAll()
     }
-    #expect(violations.withLock { $0 } == [])
+    #expect(violations.value == [])
     #expect(database.listenedCount == 0)
   }
 }

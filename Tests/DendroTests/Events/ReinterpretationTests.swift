@@ -43,7 +43,7 @@ struct ReinterpretationTests {
       seen.withLock { $0.append("\(error == nil) \(isCommitted) \(result?.int ?? 0)") }
     }).call(nil, true, snapshot)
     #expect(
-      seen.withLock { $0 } == [
+      seen.value == [
         "captured 3 7 key", "captured 3 7 nil", "captured 7", "captured true", "true 7", "false a",
         "3 true", "true true 7",
       ])
@@ -61,7 +61,7 @@ struct ReinterpretationTests {
     #expect(main.isolation === MainActor.shared)
     main.call(snapshot, nil)
     main.call(snapshot, "key")
-    #expect(sum.withLock { $0 } == 14)
+    #expect(sum.value == 14)
     let adder = Adder()
     #expect(await adder.sum(of: snapshot) == 7)
   }

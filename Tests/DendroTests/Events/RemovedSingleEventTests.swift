@@ -1,4 +1,5 @@
 import Dendro
+import DendroTestSupport
 import Testing
 
 @Suite("A single event whose listener is taken away")

@@ -20,11 +20,11 @@ struct ListenerTokenTests {
     }
     try await ref.setValue(1)
     await database.waitForPendingEvents()
-    #expect(token != nil && seen.withLock { $0 } == [0, 1])
+    #expect(token != nil && seen.value == [0, 1])
     token = nil
     try await ref.setValue(2)
     await database.waitForPendingEvents()
-    #expect(seen.withLock { $0 } == [0, 1])
+    #expect(seen.value == [0, 1])
     #expect(database.listenedCount == 0)
   }
 
@@ -41,7 +41,7 @@ struct ListenerTokenTests {
     token.cancel()
     try await ref.child("b").setValue(1)
     await database.waitForPendingEvents()
-    #expect(keys.withLock { $0 } == ["a", "other a", "other b"])
+    #expect(keys.value == ["a", "other a", "other b"])
     withExtendedLifetime(other) {}
   }
 
@@ -58,7 +58,7 @@ struct ListenerTokenTests {
     }
     try await database.close()
     await database.waitForPendingEvents()
-    #expect(codes.withLock { $0 } == [.invalidPath, .closed])
+    #expect(codes.value == [.invalidPath, .closed])
     withExtendedLifetime((token, bad)) {}
   }
 
@@ -79,10 +79,10 @@ struct ListenerTokenTests {
     try await ref.child("text").setValue("again")
     await database.waitForPendingEvents()
     // Errors come behind the events that were there.
-    #expect(Set(lines.withLock { $0 }) == ["nothing", "Hello", "no text at rooms/7/text", "again"])
+    #expect(Set(lines.value) == ["nothing", "Hello", "no text at rooms/7/text", "again"])
     try await database.close()
     await database.waitForPendingEvents()
-    #expect(lines.withLock { $0.last } == "DatabaseClosed: the database is closed")
+    #expect(lines.value.last == "DatabaseClosed: the database is closed")
     withExtendedLifetime(token) {}
   }
 
@@ -97,7 +97,7 @@ struct ListenerTokenTests {
     try await ref.setValue("no number")
     await database.waitForPendingEvents()
     await database.waitForPendingEvents()
-    let error = try #require(errors.withLock { $0.first })
+    let error = try #require(errors.value.first)
     #expect(error.code == .invalidData && error.cause is DecodingError)
     withExtendedLifetime(token) {}
   }
@@ -119,10 +119,10 @@ struct ListenerTokenTests {
     try await ref.child("d").setValue(5)
     await database.waitForPendingEvents()
     #expect(
-      texts.withLock { $0 } == [
+      texts.value == [
         [], ["text a"], ["text a", "text b"], ["text b", "text c"], ["text c"],
       ])
-    #expect(left.withLock { $0 } == ["d"])
+    #expect(left.value == ["d"])
     withExtendedLifetime(token) {}
   }
 
@@ -168,8 +168,8 @@ struct PendingEventsTests {
       }
       if number % 10 == 0 {
         await database.waitForPendingEvents()
-        #expect(events.withLock { $0.last } == number)
-        #expect(completions.withLock { $0 } == Array(1...number))
+        #expect(events.value.last == number)
+        #expect(completions.value == Array(1...number))
       }
     }
     ref.removeObserver(withHandle: handle)
@@ -193,7 +193,7 @@ struct PendingEventsTests {
       count.withLock { $0 = snapshot.childrenCount }
     }
     await database.waitForPendingEvents()
-    #expect(count.withLock { $0 } == 5000)
+    #expect(count.value == 5000)
     token.cancel()
     try await database.close()
   }

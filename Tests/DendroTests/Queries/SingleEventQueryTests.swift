@@ -1,4 +1,5 @@
 import Dendro
+import DendroTestSupport
 import DendroTree
 import Dispatch
 import Foundation
@@ -67,7 +68,7 @@ struct SingleEventQueryTests {
         first.withLock { $0.append("\([snapshot.key]) after \(previous ?? "nil")") }
       })
     await settle(database)
-    #expect([value, child] == Array(first.withLock { $0 }.prefix(2)))
+    #expect([value, child] == Array(first.value.prefix(2)))
     query.removeAllObservers()
     posts.removeObserver(withHandle: handle)
   }
@@ -85,7 +86,7 @@ struct SingleEventQueryTests {
     try await posts.child("y").setValue(["rank": Self.count + 7])
     while received.withLock({ $0.isEmpty }) { await settle(database) }
     await settle(database)
-    #expect(received.withLock { $0 } == ["x"])
+    #expect(received.value == ["x"])
   }
 
   @Test("a single event that is being worked out when the database is closed still comes")
@@ -106,6 +107,6 @@ struct SingleEventQueryTests {
     }
     try await database.close()
     while received.withLock({ $0.count }) < 11 { await Task.yield() }
-    #expect(received.withLock { $0 } == Array(repeating: "value 1", count: 10) + ["cancelled"])
+    #expect(received.value == Array(repeating: "value 1", count: 10) + ["cancelled"])
   }
 }

@@ -1,4 +1,5 @@
 import Dendro
+import DendroTestSupport
 import Foundation
 import Testing
 
@@ -132,7 +133,7 @@ struct SettingsTests {
     }
     try await database.close()
     await settle(database)
-    #expect(results.withLock { $0 } == Array(repeating: true, count: 100))
+    #expect(results.value == Array(repeating: true, count: 100))
   }
 
   @Test(

@@ -94,11 +94,13 @@ func plainly<R>(_ body: () throws -> R) rethrows -> R { try body() }
 
 /// A value that several closures share.
 final class Shared<Value: Sendable>: Sendable {
-  private let value: Mutex<Value>
+  private let mutex: Mutex<Value>
 
-  init(_ value: Value) { self.value = Mutex(value) }
+  init(_ value: Value) { mutex = Mutex(value) }
+
+  var value: Value { mutex.withLock { $0 } }
 
   func withLock<R: Sendable>(_ body: @Sendable (inout Value) -> R) -> R {
-    value.withLock { body(&$0) }
+    mutex.withLock { body(&$0) }
   }
 }

@@ -88,8 +88,8 @@ extension TransactionTests {
     #expect(ending == "DatabaseClosed, false, nil")
     // The transaction ends before the block that it waits in.
     while writer.withLock({ $0 }) == nil { await Task.yield() }
-    #expect(writer.withLock { $0 } == "DatabaseClosed")
-    #expect(runs.withLock { $0 } == 4)
+    #expect(writer.value == "DatabaseClosed")
+    #expect(runs.value == 4)
   }
 
   @Test("a transaction holds its database until it has ended")

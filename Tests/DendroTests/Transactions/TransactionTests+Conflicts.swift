@@ -1,5 +1,6 @@
 import Dendro
 import DendroEngine
+import DendroTestSupport
 import Dispatch
 import Foundation
 import Testing
@@ -42,7 +43,7 @@ extension TransactionTests {
       data.childData(byAppendingPath: "a").value = ServerValue.increment(1)
       return .success(withValue: data)
     }
-    #expect(inputs.withLock { $0.count } == 2)
+    #expect(inputs.value.count == 2)
     #expect(inputs.withLock { $0[0] } == "{a:1,b:1}")
     let expected =
       switch write {
@@ -77,7 +78,7 @@ extension TransactionTests {
       return .success(withValue: data)
     }
     #expect(ending == "nil, true, {a:2}")
-    #expect(runs.withLock { $0 } == 1)
+    #expect(runs.value == 1)
   }
 
   @Test("a block that gives up is not run again")
@@ -106,7 +107,7 @@ extension TransactionTests {
       return .success(withValue: data)
     }
     #expect(ending == "nil, true, 2")
-    #expect(runs.withLock { $0 } == 2)
+    #expect(runs.value == 2)
   }
 
   /// Writers wait as long as it takes, so that a test that depends on it cannot pass by chance.
@@ -170,7 +171,7 @@ extension TransactionTests {
       data.childData(byAppendingPath: "n").value = ServerValue.increment(1)
       return .success(withValue: data)
     }
-    try #require(runs.withLock { $0 } == 4)
+    try #require(runs.value == 4)
     #expect(ending == "nil, true, {n:31}")
     await withCheckedContinuation { continuation in
       start {
@@ -196,7 +197,7 @@ extension TransactionTests {
     let runs = Shared<[Bool]>([])
     let error = await failure {
       try await ref.runTransactionBlock { data in
-        let run = runs.withLock { $0.count }
+        let run = runs.value.count
         let isWritten = Shared(false)
         start {
           ref.setValue(run)
@@ -237,7 +238,7 @@ extension TransactionTests {
     }
     #expect(error?.code == .maxRetry && error?.errorCode == 9999 && error?.name == "maxretry")
     #expect(error?.message.contains("25 runs of the transaction at /p") == true)
-    #expect(runs.withLock { $0 } == 25)
+    #expect(runs.value == 25)
     #expect(try await ref.int == 25)
     #expect(
       await ref.ending {

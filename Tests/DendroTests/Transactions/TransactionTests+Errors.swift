@@ -24,7 +24,7 @@ extension TransactionTests {
     plainly { bad.runTransactionBlock { _ in .abort() } }
     try await database.reference().runTransactionBlock { _ in .abort() }
     await settle(database)
-    #expect(handled.withLock { $0 } == ["InvalidPathValidation"])
+    #expect(handled.value == ["InvalidPathValidation"])
 
     let recorder = Recorder(database)
     plainly {

@@ -86,6 +86,6 @@ extension TransactionTests {
     }
     var sum = 0
     for leaf in leaves { sum += try await root.child(leaf).int ?? 0 }
-    #expect(sum == writerCount * count - aborted.withLock { $0 }, "seed \(seed)")
+    #expect(sum == writerCount * count - aborted.value, "seed \(seed)")
   }
 }

@@ -60,12 +60,12 @@ extension TransactionTests {
       try await root.child("d/\(number % 3)").runTransactionBlock(Self.set(number))
     }
     #expect(try await root.child("d").getData().typedValue == [18, 19, 17])
-    #expect(order.withLock { $0 }.isEmpty)
+    #expect(order.value.isEmpty)
     for other in others { other.end() }
     block.end()
     try await root.runTransactionBlock { _ in .abort() }
     await settle(database)
-    #expect(order.withLock { $0 } == ["a/b", "a", "a/b/c"])
+    #expect(order.value == ["a/b", "a", "a/b/c"])
     #expect(try await root.child("c/4").getData().string == "stuck")
     #expect(try await root.child("a").getData().typedValue == ["b": ["c": 1]])
   }
@@ -86,7 +86,7 @@ extension TransactionTests {
     }
     // It came before the waiting ones were ended.
     await settle(database)
-    #expect(ending.withLock { $0 } == "DatabaseClosed, false, nil")
+    #expect(ending.value == "DatabaseClosed, false, nil")
     block.end()
   }
 
@@ -149,10 +149,10 @@ extension TransactionTests {
     let (_, snapshot) = try await ref.runTransactionBlock { .success(withValue: $0) }
     #expect(!snapshot.exists())
     await settle(database)
-    #expect(ending.withLock { $0 } == "TransactionTimedOut, false, nil")
+    #expect(ending.value == "TransactionTimedOut, false, nil")
     try await database.close()
     #expect(
-      lines.withLock { $0 }
+      lines.value
         == ["the block of a transaction has been running for 0.1 seconds at /rooms/7"])
   }
 }

@@ -37,7 +37,7 @@ extension TransactionTests {
       }
     }
     let count = min(lastRun, 4)
-    #expect(runs.withLock { $0 } == count)
+    #expect(runs.value == count)
     var expected = (1..<count).reduce(into: []) { $0.append("value \($1)") }
     expected.append("value \(count)")
     for run in 1...count {
@@ -116,7 +116,7 @@ extension TransactionTests {
     }
     try await ref.runTransactionBlock { _ in .abort() }
     try await ref.runTransactionBlock { _ in .abort() }
-    #expect(lines.withLock { $0 } == ["a", "b", "c"])
+    #expect(lines.value == ["a", "b", "c"])
     #expect(shown(try await ref.getData().value) == "\"bc\"")
   }
 
@@ -140,7 +140,7 @@ extension TransactionTests {
     try await root.runTransactionBlock { _ in .abort() }
     await settle(database)
     #expect(shown(try await root.getData().value) == "{nested:16384,writes:16384}")
-    #expect(errors.withLock { $0 } == Array(repeating: "TooManyWaiting", count: 3))
+    #expect(errors.value == Array(repeating: "TooManyWaiting", count: 3))
   }
 
   @Test("what a block reads from the database is what all see")
@@ -154,6 +154,6 @@ extension TransactionTests {
       return .success(withValue: data)
     }
     #expect(ending == "nil, true, 2")
-    #expect(seen.withLock { $0 } == [1])
+    #expect(seen.value == [1])
   }
 }

@@ -57,7 +57,7 @@ struct TypedTransactionTests {
     try await ref.runTransaction(as: Room.self) { _ in }
     await settle(ref.database)
     ref.removeObserver(withHandle: handle)
-    #expect(events.withLock { $0 } == ["guests"])
+    #expect(events.value == ["guests"])
   }
 
   @Test("nothing becomes something, and something nothing")

@@ -1,3 +1,4 @@
+import DendroTestSupport
 import DendroTree
 import Synchronization
 
@@ -41,7 +42,7 @@ final class ChunkList: PageSource {
     content = []
   }
 
-  var counts: State { state.withLock { $0 } }
+  var counts: State { state.value }
 
   /// Makes chunks unreadable from now on.
   func refuse(_ chunks: Set<UInt32>) { state.withLock { $0.refused = chunks } }

@@ -1,20 +1,20 @@
 /// The bytes of a file that is being damaged, and where each of them stood before.
-struct DamagedFile {
+package struct DamagedFile {
   /// The name under which its bytes were written.
-  let origin: String
-  private(set) var bytes: [UInt8]
+  package let origin: String
+  package private(set) var bytes: [UInt8]
   /// For each byte its offset as it was written; -1 for one that was changed or inserted.
   private var origins: [Int32]
   /// Whether anything was done to it.
-  private(set) var isChanged = false
+  package private(set) var isChanged = false
 
-  init(_ origin: String, _ bytes: [UInt8]) {
+  package init(_ origin: String, _ bytes: [UInt8]) {
     self.origin = origin
     self.bytes = bytes
     origins = Array(0..<Int32(bytes.count))
   }
 
-  mutating func change(_ range: Range<Int>, _ body: (UInt8) -> UInt8) {
+  package mutating func change(_ range: Range<Int>, _ body: (UInt8) -> UInt8) {
     for index in range {
       let new = body(bytes[index])
       guard new != bytes[index] else { continue }
@@ -24,24 +24,25 @@ struct DamagedFile {
     }
   }
 
-  mutating func remove(_ range: Range<Int>) {
+  package mutating func remove(_ range: Range<Int>) {
     bytes.removeSubrange(range)
     origins.removeSubrange(range)
     isChanged = isChanged || !range.isEmpty
   }
 
-  mutating func insert(_ new: [UInt8], at offset: Int) {
+  package mutating func insert(_ new: [UInt8], at offset: Int) {
     bytes.insert(contentsOf: new, at: offset)
     origins.insert(contentsOf: repeatElement(-1, count: new.count), at: offset)
     isChanged = isChanged || !new.isEmpty
   }
 
   /// Exchanges two ranges that do not overlap, the first one before the second.
-  mutating func exchange(_ first: Range<Int>, _ second: Range<Int>) {
+  package mutating func exchange(_ first: Range<Int>, _ second: Range<Int>) {
     func exchanged<Element>(_ all: [Element]) -> [Element] {
-      Array(
-        all[..<first.lowerBound] + all[second] + all[first.upperBound..<second.lowerBound]
-          + all[first] + all[second.upperBound...])
+      [
+        all[..<first.lowerBound], all[second], all[first.upperBound..<second.lowerBound],
+        all[first], all[second.upperBound...],
+      ].flatMap { $0 }
     }
     let old = bytes
     bytes = exchanged(bytes)
@@ -50,7 +51,7 @@ struct DamagedFile {
   }
 
   /// Writes a copy of a range over what stands at an offset.
-  mutating func copy(_ range: Range<Int>, to offset: Int) {
+  package mutating func copy(_ range: Range<Int>, to offset: Int) {
     let old = bytes
     let (copied, places) = (Array(bytes[range]), Array(origins[range]))
     let end = min(offset + copied.count, bytes.count)
@@ -60,7 +61,7 @@ struct DamagedFile {
   }
 
   /// Whether the bytes of a range survive in one piece, wherever they stand.
-  func survives(_ range: Range<Int>) -> Bool {
+  package func survives(_ range: Range<Int>) -> Bool {
     if range.isEmpty { return true }
     if !isChanged { return range.upperBound <= bytes.count }
     var start = origins.firstIndex(of: Int32(range.lowerBound))
@@ -75,14 +76,14 @@ struct DamagedFile {
   }
 
   /// Whether the bytes of a range are as they were, where they were.
-  func isInPlace(_ range: Range<Int>) -> Bool {
+  package func isInPlace(_ range: Range<Int>) -> Bool {
     if !isChanged { return range.upperBound <= origins.count }
     return range.upperBound <= origins.count
       && zip(range, origins[range]).allSatisfy { Int32($0) == $1 }
   }
 
   /// The first byte that is not what it was, where it was; nil if all are.
-  var firstChange: Int? {
+  package var firstChange: Int? {
     zip(origins.indices, origins).first { Int32($0) != $1 }?.0 ?? (isChanged ? origins.count : nil)
   }
 }
