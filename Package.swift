@@ -7,6 +7,8 @@ let warningsAreErrors = Context.environment["DENDRO_WARNINGS_AS_ERRORS"] != nil
 let isFuzzing = Context.environment["DENDRO_FUZZ"] != nil
 /// `tools/test` sets it. Its flags are unsafe as well.
 let isForTests = Context.environment["DENDRO_TEST_BUILD"] != nil
+/// Whether the tests run at their full length.
+let isFullRun = Context.environment["DENDRO_TEST_BUILD"] == "full"
 
 let settings: [SwiftSetting] =
   [
@@ -35,14 +37,17 @@ func optimization(of module: String) -> [SwiftSetting] {
       hotModules.contains(module) ? ["-assert-config", "Debug"] + passesLeftOut : ["-Onone"])
   ]
 }
-/// Passes of the optimizer that take a fifth of its time, and without which the tests are no slower.
-let passesLeftOut = [
-  "closure-specialize", "function-signature-opts", "loop-invariant-code-motion", "bcopts",
-].flatMap { ["-Xllvm", "-sil-disable-pass=\($0)"] }
+/// Passes of the optimizer that take a fifth of its time; the short run of the tests is no slower without them.
+let passesLeftOut =
+  isFullRun
+  ? []
+  : [
+    "closure-specialize", "function-signature-opts", "loop-invariant-code-motion", "bcopts",
+  ].flatMap { ["-Xllvm", "-sil-disable-pass=\($0)"] }
 
-/// The tests start `dendro` five thousand times. With a static standard library and Foundation, and at a fixed address, it
-/// starts in half the time. The flags of an executable that a test depends on would be the test's as well, so no test does:
-/// all of them are built together anyway.
+/// `tools/test` sets it: the tests start `dendro` five thousand times, and with a static standard library and Foundation, at
+/// a fixed address, it starts in half the time. A test would be linked with the flags of an executable that it depends on. So
+/// with it no test depends on `dendro`; `swift build --build-tests` builds it all the same.
 let isCommandStatic = Context.environment["DENDRO_TEST_STATIC"] != nil
 let command: [Target.Dependency] = isCommandStatic ? [] : ["DendroCommand"]
 let commandLinking: [LinkerSetting] =
@@ -81,6 +86,7 @@ func tool(
     name: name, dependencies: dependencies + platform, path: path, exclude: exclude,
     swiftSettings: settings + define + optimization(of: name), linkerSettings: linking)
 }
+/// - Parameter starting: the executables that the tests run as processes.
 func tests(
   _ name: String, _ dependencies: Target.Dependency..., starting: [Target.Dependency] = [],
   exclude: [String] = []

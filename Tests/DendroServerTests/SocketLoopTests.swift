@@ -47,6 +47,24 @@ import Testing
     close(sockets[1])
   }
 
+  @Test("a client that wants a turn, none, and one again before its turn gets one, as the others")
+  func wavering() async throws {
+    let loop = try SocketLoop()
+    let wavering = try TurningClient([.turn, [], .turn])
+    let counts = AsyncStream<Int>.makeStream()
+    let steady = try TurningClient([]) { turn in
+      if turn == 20 { counts.continuation.yield(wavering.turnCount.value) }
+    }
+    // It is served three times before the first turn.
+    loop.add(wavering)
+    loop.wake(wavering)
+    loop.wake(wavering)
+    loop.add(steady)
+    try loop.start()
+    for await count in counts.stream.prefix(1) { #expect((19...21).contains(count)) }
+    loop.end()
+  }
+
   @Test("the loop reports a lost peer once to a client that waits for nothing")
   func lost() async throws {
     let loop = try SocketLoop()
@@ -122,6 +140,33 @@ private final class HonestClient: SocketLoop.Client {
     var byte: UInt8 = 0
     while recv(descriptor, &byte, 1, Int32(MSG_DONTWAIT)) == 1 { answer() }
     return .reading
+  }
+
+  func end() { close(descriptor) }
+}
+
+/// Always asks for another turn, but for what it is to answer first.
+private final class TurningClient: SocketLoop.Client {
+  let descriptor: Int32
+  let turnCount = TurnCount()
+  private let firstAnswers: Mutex<[SocketLoop.Interest]>
+  private let noteTurn: @Sendable (Int) -> Void
+
+  init(
+    _ firstAnswers: [SocketLoop.Interest], noteTurn: @escaping @Sendable (Int) -> Void = { _ in }
+  ) throws {
+    descriptor = try quietDescriptor()
+    self.firstAnswers = Mutex(firstAnswers)
+    self.noteTurn = noteTurn
+  }
+
+  func serve(isReadable: Bool) -> SocketLoop.Interest? {
+    firstAnswers.withLock { $0.isEmpty ? .turn : $0.removeFirst() }
+  }
+
+  func takeTurn() -> SocketLoop.Interest? {
+    noteTurn(turnCount.add())
+    return .turn
   }
 
   func end() { close(descriptor) }

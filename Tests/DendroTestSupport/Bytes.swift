@@ -25,7 +25,7 @@ package func firstIndex(of part: String, in bytes: [UInt8], from start: Int = 0)
   }
 }
 
-/// Whether they are the same, one after the other.
+/// Whether they are the same, one after the other. `==` in a test takes many times as long.
 package func areSame(_ first: [[UInt8]], _ second: [[UInt8]]) -> Bool { first == second }
 
 /// A text as JSON.

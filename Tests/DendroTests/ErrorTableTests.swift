@@ -1,6 +1,5 @@
 import Dendro
 import DendroStorage
-import DendroTestSupport
 import DendroTesting
 import Foundation
 import Testing

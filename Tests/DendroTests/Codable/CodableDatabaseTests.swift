@@ -1,5 +1,4 @@
 import Dendro
-import DendroTestSupport
 import Foundation
 import Testing
 
@@ -93,7 +92,7 @@ struct CodableDatabaseTests {
     }
     #expect((refused as? DatabaseError)?.code == .invalidData)
     await settle(database)
-    #expect(!called.withLock { $0 })
+    #expect(!called.value)
     try await database.close()
     #expect(try await completion(ref)?.code == .closed)
     #expect(await failure { try await ref.setValue(from: 1) }?.code == .closed)

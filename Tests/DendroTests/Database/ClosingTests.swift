@@ -1,6 +1,5 @@
 import Dendro
 import DendroEngine
-import DendroTestSupport
 import DendroTree
 import Dispatch
 import Foundation

@@ -2,7 +2,6 @@ import Dendro
 import DendroEngine
 import DendroPlatform
 import DendroStorage
-import DendroTestSupport
 import DendroTesting
 import Dispatch
 import Foundation

@@ -2,7 +2,6 @@ import Dendro
 import DendroEngine
 import DendroPlatform
 import DendroStorage
-import DendroTestSupport
 import DendroTesting
 import Dispatch
 import Foundation
@@ -60,7 +59,7 @@ struct ConcurrencyTests {
     #expect(weakly != nil)
     queue.resume()
     while weakly != nil { await Task.yield() }
-    #expect(called.withLock { $0 })
+    #expect(called.value)
   }
 
   @Test("a listener that was removed lets its block go")

@@ -1,7 +1,6 @@
 import Dendro
 import DendroEngine
 import DendroStorage
-import DendroTestSupport
 import DendroTesting
 import DendroTree
 import Foundation

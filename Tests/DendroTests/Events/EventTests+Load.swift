@@ -1,5 +1,4 @@
 import Dendro
-import DendroTestSupport
 import Dispatch
 import Foundation
 import Testing

@@ -1,5 +1,4 @@
 import Dendro
-import DendroTestSupport
 import Testing
 
 @Suite("A single event whose listener is taken away")
@@ -20,7 +19,7 @@ struct RemovedSingleEventTests {
       place.removeAllObservers()
       await settle(database)
     }
-    let found = try #require(answer.withLock { $0 })
+    let found = try #require(answer.value)
     #expect(!found.snapshot.exists() && found.snapshot.key == "place" && found.previous == nil)
     await waiting.value
     try await database.close()

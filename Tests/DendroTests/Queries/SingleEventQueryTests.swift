@@ -1,5 +1,4 @@
 import Dendro
-import DendroTestSupport
 import DendroTree
 import Dispatch
 import Foundation

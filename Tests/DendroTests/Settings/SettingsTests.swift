@@ -1,5 +1,4 @@
 import Dendro
-import DendroTestSupport
 import Foundation
 import Testing
 

@@ -1,6 +1,5 @@
 import Dendro
 import DendroEngine
-import DendroTestSupport
 import Dispatch
 import Foundation
 import Testing

@@ -57,7 +57,7 @@ extension TransactionTests {
       #expect(await failure { try await ref.runTransactionBlock(block) }?.name == name)
       #expect(await failure { try await ref.transaction { _ = block($0) } }?.name == name)
       #expect(await ref.ending(block) == "\(name), false, nil")
-      #expect(!ran.withLock { $0 })
+      #expect(!ran.value)
     }
     #expect(try await readOnly.reference().int == 1)
     try await readOnly.close()

@@ -162,7 +162,7 @@ import Testing
         editor.apply(view) { undo.append((Path(trusted: $0), Node($1))) }
       }
       let after = editor.root
-      if Scale.share == 1 || step % 3 == 0 {
+      if step % Scale.stride(3) == 0 {
         try after.checkInvariants(isCompact: true)
         try #require(ModelTree(after) == model, "seed \(seed), step \(step)")
       }
@@ -173,6 +173,7 @@ import Testing
       }
       if isHeld { held.append((before, text)) }
     }
+    #expect(ModelTree(editor.root) == model, "seed \(seed)")
     for (node, text) in held { #expect(ModelTree(node).description == text) }
   }
 

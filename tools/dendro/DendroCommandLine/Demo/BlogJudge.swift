@@ -72,8 +72,8 @@ struct BlogJudge {
   private mutating func compare(
     _ post: DataSnapshot, with expected: BlogRecord.Post, key: String, copy: DataSnapshot
   ) {
-    check(
-      (post.value as? NSObject) == (copy.value as? NSObject), "both places of post \(key) agree")
+    let texts = (try? ComparableText.make(post.value), try? ComparableText.make(copy.value))
+    check(texts.0 != nil && texts.0 == texts.1, "both places of post \(key) agree")
     let mustExist = expected.isAcknowledged && expected.removal == .none
     let mayExist = expected.removal != .acknowledged
     check(post.exists() || !mustExist, "acknowledged post \(key) is there")
