@@ -7,7 +7,7 @@ let warningsAreErrors = Context.environment["DENDRO_WARNINGS_AS_ERRORS"] != nil
 let isFuzzing = Context.environment["DENDRO_FUZZ"] != nil
 /// `tools/test` sets it. Its flags are unsafe as well.
 let isForTests = Context.environment["DENDRO_TEST_BUILD"] != nil
-/// Whether the tests run at their full length.
+/// `tools/test --full` says so: the tests run at their full length.
 let isFullRun = Context.environment["DENDRO_TEST_BUILD"] == "full"
 
 let settings: [SwiftSetting] =
@@ -37,7 +37,7 @@ func optimization(of module: String) -> [SwiftSetting] {
       hotModules.contains(module) ? ["-assert-config", "Debug"] + passesLeftOut : ["-Onone"])
   ]
 }
-/// Passes of the optimizer that take a fifth of its time; the short run of the tests is no slower without them.
+/// Passes of the optimizer that take a fifth of its time, left out in the short run of the tests.
 let passesLeftOut =
   isFullRun
   ? []

@@ -3,7 +3,6 @@ import DendroEngine
 import DendroTree
 import Dispatch
 import Foundation
-import Synchronization
 import Testing
 
 /// `close()` from wherever it can be called: nothing that was accepted is lost.

@@ -5,7 +5,6 @@ import DendroStorage
 import DendroTesting
 import Dispatch
 import Foundation
-import Synchronization
 import Testing
 
 extension ConcurrencyTests {
