@@ -13,16 +13,16 @@ final class SharedDatabase: Sendable {
   let log = Log()
   let namespaces: OpeningNamespaces
   /// What the server is told of its part.
-  let status: Mutex<PeerStatus>
+  let status: Status
   private let folder: TemporaryFolder
 
   /// - Parameter names: of the databases that other servers have.
   init(_ status: PeerStatus, elsewhere names: Set<String> = []) throws {
     let folder = try TemporaryFolder()
     self.folder = folder
-    self.status = Mutex(status)
+    let status = Status(status)
+    self.status = status
     let (log, path) = (log, folder.path)
-    let read = Reader()
     namespaces = OpeningNamespaces(default: "app", limits: .init()) {
       ["app"]
     } directory: { name in
@@ -30,7 +30,7 @@ final class SharedDatabase: Sendable {
     } existsElsewhere: { name in
       names.contains(name)
     } peer: { _ in
-      read.status()
+      status.withLock { $0 }
     } opener: { name in
       try Database.sharing(options: DatabaseOptions()) {
         (options, environment) throws(DatabaseError) in
@@ -43,14 +43,14 @@ final class SharedDatabase: Sendable {
         }
       }
     }
-    read.source.withLock { $0 = self }
   }
 
-  private final class Reader: Sendable {
-    let source = Mutex<SharedDatabase?>(nil)
-    func status() -> PeerStatus? {
-      source.value?.status.value
-    }
+  final class Status: Sendable {
+    private let status: Mutex<PeerStatus>
+
+    init(_ status: PeerStatus) { self.status = Mutex(status) }
+
+    func withLock<R>(_ body: (inout PeerStatus) -> R) -> R { status.withLock { body(&$0) } }
   }
 
   func engine() throws -> Engine {

@@ -13,7 +13,7 @@ import Testing
 /// - Parameter connects: whether it begins to connect, before its first use.
 func synced(
   _ port: Int, secure: Bool = false, host: String = "127.0.0.1", namespace: String? = nil,
-  trusting trust: TrustedCertificates? = nil, limits: SyncLimits = SyncLimits(),
+  trusting trust: TrustedCertificates? = nil, limits: SyncLimits = .patient,
   connects: Bool = true,
   _ change: (inout DatabaseOptions) -> Void = { _ in }
 ) -> Database {
@@ -38,6 +38,16 @@ func synced(
   return try Database.open(
     at: path, syncingWith: address, options: options, environment: environment
   ) { SyncClient($0, $1) }
+}
+
+extension SyncLimits {
+  /// Those of tests in which another part may not run for minutes: where many run at once on few processors.
+  static var patient: SyncLimits {
+    var limits = SyncLimits()
+    limits.connectTimeout = .seconds(600)
+    limits.answerTimeout = .seconds(600)
+    return limits
+  }
 }
 
 /// A port of this machine at which nothing listens.

@@ -17,6 +17,7 @@ enum PostgresLibrary {
     functions.initialize(to: dendro_pq())
     guard dendro_pq_open(functions) == 0 else {
       let reason = dlerror().map { String(cString: $0) } ?? "it lacks a function"
+      functions.deallocate()
       return .failure(.noLibrary(reason))
     }
     return .success(UnsafePointer(functions))

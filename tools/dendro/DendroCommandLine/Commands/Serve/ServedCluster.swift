@@ -145,7 +145,8 @@ private final class AdvertisedAddress: Sendable {
   private let hasPort: Bool
   /// Empty until the port is known.
   private let text = Mutex("")
-  private let isKnown = DispatchGroup()
+  /// Signalled once the port is known, for one that waits at a time.
+  private let isKnown = DispatchSemaphore(value: 0)
 
   /// - Parameters:
   ///   - given: a host, with a port or without, or a URL; nil for that at which the server listens.
@@ -164,7 +165,6 @@ private final class AdvertisedAddress: Sendable {
     host = rest
     let isURL = given?.contains("://") ?? false
     hasPort = isURL || rest.contains(/:[0-9]+$/) && !rest.hasSuffix("]")
-    isKnown.enter()
   }
 
   /// The first host, or the name of the machine if the server listens at all addresses.
@@ -190,7 +190,7 @@ private final class AdvertisedAddress: Sendable {
     text.withLock { text in
       if text.isEmpty {
         text = scheme + host + (hasPort ? "" : ":\(port)")
-        isKnown.leave()
+        isKnown.signal()
       }
       return text
     }
@@ -199,6 +199,7 @@ private final class AdvertisedAddress: Sendable {
   /// Waits until the port is known.
   func wait() -> String {
     isKnown.wait()
+    isKnown.signal()
     return text.withLock { $0 }
   }
 }
