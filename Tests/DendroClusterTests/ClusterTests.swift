@@ -38,6 +38,33 @@ struct ClusterTests {
     try await first.close()
   }
 
+  @Test("nobody takes over from a leader whose counter moves, however long others look")
+  func stays() async throws {
+    let adjust = { @Sendable (settings: inout ClusterSettings) in
+      settings.takeoverDelay = .seconds(2)
+    }
+    let first = try cluster.open("1", adjust: adjust)
+    let second = try cluster.open("2", adjust: adjust)
+    try await first.reference(withPath: "a").setValue(1)
+    try await eventually("the second follows") { second.clusterStatus?.lsn == 1 }
+    let epoch = first.clusterStatus?.epoch
+    func counter() throws -> Int {
+      let counter = try cluster.postgres.query(
+        "SELECT s.counter FROM dendro.server s JOIN dendro.head h ON s.id = h.leader")
+      return try #require(Int(counter))
+    }
+    // One each tenth of a second.
+    let start = try counter()
+    try await eventually("the counter moves for longer than the delay") {
+      try counter() >= start + 25
+    }
+    #expect(first.isLeader)
+    #expect(second.clusterStatus?.role == .follower)
+    #expect(second.clusterStatus?.epoch == epoch)
+    try await second.close()
+    try await first.close()
+  }
+
   @Test(
     "transactions, increments and updates of the leader are in each copy, after reopening as well")
   func kinds() async throws {

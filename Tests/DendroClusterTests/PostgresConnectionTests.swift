@@ -133,6 +133,22 @@ struct PostgresConnectionTests {
     #expect(failure { () throws(PostgresError) in _ = try connect() } == .interrupted)
   }
 
+  @Test("an error that ends the connection leaves the outcome open, others do not")
+  func ended() throws {
+    let connection = try connect()
+    let refused = failure { () throws(PostgresError) in
+      _ = try connection.execute("SELECT 1 / 0", timeout: .seconds(5))
+    }
+    #expect(refused?.isUndecided == false)
+    #expect(connection.isUsable)
+    let ended = failure { () throws(PostgresError) in
+      _ = try connection.execute(
+        "SELECT pg_terminate_backend(pg_backend_pid())", timeout: .seconds(5))
+    }
+    #expect(ended?.isUndecided == true)
+    #expect(!connection.isUsable)
+  }
+
   @Test("a killed server is a lost connection, and so is one whose wait for standbys was cancelled")
   func lost() throws {
     let waiting = try connect()

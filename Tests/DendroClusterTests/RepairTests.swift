@@ -2,6 +2,7 @@ import Dendro
 import DendroEngine
 import DendroStorage
 import DendroTestSupport
+import DendroTree
 import Foundation
 import Synchronization
 import Testing
@@ -383,6 +384,38 @@ struct RepairTests {
     let again = try cluster.open("1")
     #expect(try await again.value("n3") == 3)
     try await again.close()
+  }
+
+  @Test(
+    "a follower takes nothing of another log, whether that ends where its own does or behind it",
+    arguments: [2, 5])
+  func otherLog(count: Int) async throws {
+    let first = try cluster.open("1")
+    let line = try PostgresProxy(to: cluster.postgres.port)
+    cluster.address = line.address
+    let second = try cluster.open("2") { $0.setBackDelay = .milliseconds(300) }
+    cluster.address = nil
+    try await first.reference(withPath: "n1").setValue(1)
+    try keep()
+    for number in 2...3 { try await first.reference(withPath: "n\(number)").setValue(number) }
+    try await eventually("the second has all") { second.clusterStatus?.lsn == 3 }
+    line.set(.closed)
+    try await first.close()
+    try setBack()
+    let third = try cluster.open("3")
+    for number in 1...count { try await third.reference(withPath: "other").setValue(number) }
+    line.set(.open)
+    var reason = ""
+    try await eventually("the second stops") {
+      guard case .stopped(let text)? = second.clusterStatus?.role else { return false }
+      reason = text
+      return true
+    }
+    #expect(reason.hasPrefix("PostgreSQL was set back: at write"), "\(reason)")
+    #expect(second.root.node(at: try Path(parsing: "other")).isEmpty)
+    #expect(second.root.node(at: try Path(parsing: "n3")) == Node(.integer(3)))
+    try await second.close()
+    try await third.close()
   }
 
   @Test("after a power loss the file has an older position than the log; what that has is put back")

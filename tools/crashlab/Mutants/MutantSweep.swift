@@ -113,48 +113,26 @@ enum MutantSweep {
 
   /// Runs the plan in a child with these mutants.
   static func start(_ plan: Plan, planted: String, seed: UInt64, timeout: Int) -> Result {
-    setenv("DENDRO_PLANTED", planted, 1)
-    // A backtrace takes longer than everything before it.
-    setenv("SWIFT_BACKTRACE", "enable=no", 1)
-    let started = ContinuousClock.now
-    let child: ChildProcess
-    do {
-      child = try ChildProcess(
-        ChildProcess.ownExecutable, [subcommand, plan.sweep, "\(seed)", "\(plan.count ?? 0)"])
+    do throws(ChildProcess.StartError) {
+      let process = try PlantedProcess(
+        ChildProcess.ownExecutable, [subcommand, plan.sweep, "\(seed)", "\(plan.count ?? 0)"],
+        planted: planted, timeout: timeout)
+      return result(of: process)
     } catch {
       return Result(outcome: .trapped("\(error)"), count: 0, seconds: 0)
     }
-    var knownCount = 0
-    var lastNews = ContinuousClock.now
-    var isHung = false
-    while !child.isComplete {
-      usleep(5000)
-      let count = child.saidCount
-      if count != knownCount { (knownCount, lastNews) = (count, .now) }
-      if ContinuousClock.now - lastNews > .seconds(timeout) || Interruption.isRequested {
-        isHung = !Interruption.isRequested
-        child.kill()
-        break
-      }
-    }
-    let (end, said) = child.wait()
-    return result(
-      of: end, String(decoding: said, as: UTF8.self), isHung ? timeout : nil,
-      (ContinuousClock.now - started).seconds)
   }
 
-  private static func result(
-    of end: ChildProcess.End, _ said: String, _ timeout: Int?, _ elapsed: Double
-  ) -> Result {
-    var result = Result(outcome: .held, count: 0, seconds: elapsed)
+  private static func result(of process: PlantedProcess) -> Result {
+    var result = Result(outcome: .held, count: 0, seconds: process.seconds)
     var last = ""
     var isComplete = false
-    for line in said.split(separator: "\n") {
+    for line in process.said.split(separator: "\n") {
       let (word, rest) = (line.prefix { $0 != " " }, String(line.drop { $0 != " " }.dropFirst()))
       switch word {
       case "count": result.count = Int(rest) ?? result.count
       case "seconds":
-        result.seconds = Double(rest) ?? elapsed
+        result.seconds = Double(rest) ?? process.seconds
         isComplete = true
       case "violated":
         result.outcome = .violated(rest)
@@ -162,16 +140,11 @@ enum MutantSweep {
       default: last = last.isEmpty ? String(line) : last
       }
     }
-    if let timeout {
-      result.outcome = .hung(seconds: timeout)
-    } else if end != .exit(0) || !isComplete {
-      result.outcome = .trapped(last.isEmpty ? "\(end)" : "\(end): \(last)")
+    if let seconds = process.silence {
+      result.outcome = .hung(seconds: seconds)
+    } else if process.end != .exit(0) || !isComplete {
+      result.outcome = .trapped(last.isEmpty ? "\(process.end)" : "\(process.end): \(last)")
     }
     return result
   }
-}
-
-extension ChildProcess {
-  /// Bytes of its output so far.
-  var saidCount: Int { said.count }
 }

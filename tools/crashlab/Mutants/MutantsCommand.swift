@@ -10,10 +10,20 @@ enum MutantsCommand {
     var name: String
     /// What holds while the guard is there.
     var guards: String
-    /// The sweep that is known to kill it. It runs first; the others follow if it does not.
-    var sweep: String
+    var killer: Killer
     /// A second guard that implies the same and is taken away as well.
     var twin: String?
+  }
+
+  /// What is known to kill a mutant.
+  enum Killer: Sendable {
+    /// It runs first; the others follow if it does not.
+    case sweep(String)
+    /// Tests of the suite, by their names; no sweep reaches the guard.
+    case tests(String)
+
+    var sweep: String? { if case .sweep(let name) = self { name } else { nil } }
+    var tests: String? { if case .tests(let name) = self { name } else { nil } }
   }
 
   private struct Row: Encodable {
@@ -41,6 +51,8 @@ enum MutantsCommand {
     var seed: UInt64
     var only: [Entry]
     var sweeps: [MutantSweep.Plan]
+    /// The program that has the tests; nil for sweeps alone.
+    var bundle: String?
     var timeout: Int
     var isJSON: Bool
     var isMarkdown: Bool
@@ -66,12 +78,10 @@ enum MutantsCommand {
     Interruption.listen()
     var control: [Row] = []
     if !choice.skipsControl {
-      note("control: every sweep with all guards in place")
-      for plan in choice.sweeps where !Interruption.isRequested {
-        let row = row(MutantSweep.start(plan, planted: "", seed: choice.seed, timeout: 600), plan)
+      note("control: every sweep and test with all guards in place")
+      self.control(choice) { row in
         control.append(row)
-        note(
-          "  \(row.sweep ?? plan.name): \(grouped(row.count)), \(time(row.seconds))\(problem(row))")
+        note("  \(row.sweep ?? ""): \(grouped(row.count)), \(time(row.seconds))\(problem(row))")
       }
     }
     var mutants: [Row] = []
@@ -97,33 +107,67 @@ enum MutantsCommand {
     return document.passed ? 0 : 1
   }
 
+  /// Runs what kills the mutants without any.
+  private static func control(_ choice: Choice, _ note: (Row) -> Void) {
+    for plan in choice.sweeps where !Interruption.isRequested {
+      let result = MutantSweep.start(plan, planted: "", seed: choice.seed, timeout: 600)
+      note(row(result, plan.name))
+    }
+    guard let bundle = choice.bundle else { return }
+    for tests in Set(choice.only.compactMap(\.killer.tests)).sorted() {
+      if Interruption.isRequested { return }
+      let result = MutantTests.start(tests, of: bundle, planted: "", timeout: choice.timeout)
+      var row = row(result, name(of: tests))
+      if result.count == 0, row.how == nil {
+        (row.how, row.problem) = ("missing", "there is no such test")
+      }
+      note(row)
+    }
+  }
+
   private static func judge(_ mutant: Entry, _ choice: Choice) -> Row {
     let planted = [mutant.name, mutant.twin].compactMap(\.self).joined(separator: ",")
     var seconds = 0.0
     var survivor = Row(mutant: mutant.name, twin: mutant.twin, guards: mutant.guards)
-    var plans = choice.sweeps
-    if plans.contains(where: { $0.sweep == mutant.sweep }) {
-      // Enough of a sweep that draws at random to reach what it is known to kill.
-      plans.insert(MutantSweep.Plan(mutant.sweep, 200_000), at: 0)
-    }
-    for plan in plans where !Interruption.isRequested {
-      let result = MutantSweep.start(
-        plan, planted: planted, seed: choice.seed, timeout: choice.timeout)
+    func killed(_ result: MutantSweep.Result, by killer: String) -> Row? {
       seconds += result.seconds
-      var row = row(result, plan)
-      guard row.how != nil else { continue }
+      var row = row(result, killer)
+      // Interrupted, it was ended by us.
+      guard row.how != nil, !Interruption.isRequested else { return nil }
       row.mutant = mutant.name
       row.twin = mutant.twin
       row.guards = mutant.guards
       row.seconds = seconds
       return row
     }
+    switch mutant.killer {
+    case .sweep(let sweep):
+      var plans = choice.sweeps
+      if plans.contains(where: { $0.sweep == sweep }) {
+        // Enough of a sweep that draws at random to reach what it is known to kill.
+        plans.insert(MutantSweep.Plan(sweep, 200_000), at: 0)
+      }
+      for plan in plans where !Interruption.isRequested {
+        let result = MutantSweep.start(
+          plan, planted: planted, seed: choice.seed, timeout: choice.timeout)
+        if let row = killed(result, by: plan.name) { return row }
+      }
+    case .tests(let tests):
+      guard let bundle = choice.bundle else { break }
+      let result = MutantTests.start(tests, of: bundle, planted: planted, timeout: choice.timeout)
+      if let row = killed(result, by: name(of: tests)) { return row }
+    }
     survivor.seconds = seconds
     return survivor
   }
 
-  private static func row(_ result: MutantSweep.Result, _ plan: MutantSweep.Plan) -> Row {
-    var row = Row(mutant: "", guards: "", sweep: plan.name, count: result.count)
+  /// Of tests, without their target.
+  private static func name(of tests: String) -> String {
+    "`\(tests.drop { $0 != "." }.dropFirst())`"
+  }
+
+  private static func row(_ result: MutantSweep.Result, _ killer: String) -> Row {
+    var row = Row(mutant: "", guards: "", sweep: killer, count: result.count)
     row.seconds = result.seconds
     switch result.outcome {
     case .held: break
@@ -140,14 +184,16 @@ enum MutantsCommand {
 
   private static func parse(_ arguments: [String]) throws -> Choice {
     var words = Options(
-      arguments, named: ["--seed", "--only", "--sweeps", "--timeout"],
+      arguments, named: ["--seed", "--only", "--sweeps", "--tests", "--timeout"],
       flags: ["--json", "--markdown", "--no-control"])
     let seed: UInt64 = words.number("--seed", in: 0...UInt64.max >> 1, default: 1)
     let timeout = words.number("--timeout", in: 1...86_400, default: 20)
     if let problem = words.problem { throw Usage(description: problem) }
     var only = catalogue
-    if let entry = only.first(where: { !Sweeps.ids.contains($0.sweep) }) {
-      throw Usage(description: "\(entry.name): there is no sweep «\(entry.sweep)»")
+    for entry in only {
+      if let sweep = entry.killer.sweep, !Sweeps.ids.contains(sweep) {
+        throw Usage(description: "\(entry.name): there is no sweep «\(sweep)»")
+      }
     }
     if let names = words["--only"] {
       only = try names.split(separator: ",").map { name in
@@ -157,7 +203,14 @@ enum MutantsCommand {
         return mutant
       }
     }
-    var sweeps = MutantSweep.plans
+    let bundle = words["--tests"]
+    if let bundle, !FileManager.default.isExecutableFile(atPath: bundle) {
+      throw Usage(description: "there is no program \(bundle)")
+    }
+    // Without their program they are not judged.
+    if bundle == nil { only.removeAll { $0.killer.tests != nil } }
+    // Where only tests are asked for, no sweep has to hold.
+    var sweeps = only.contains { $0.killer.sweep != nil } ? MutantSweep.plans : []
     if let names = words["--sweeps"] {
       sweeps = try names.split(separator: ",").map { word in
         let parts = word.split(separator: ":")
@@ -168,8 +221,9 @@ enum MutantsCommand {
       }
     }
     return Choice(
-      seed: seed, only: only, sweeps: sweeps, timeout: timeout, isJSON: words.has("--json"),
-      isMarkdown: words.has("--markdown"), skipsControl: words.has("--no-control"))
+      seed: seed, only: only, sweeps: sweeps, bundle: bundle, timeout: timeout,
+      isJSON: words.has("--json"), isMarkdown: words.has("--markdown"),
+      skipsControl: words.has("--no-control"))
   }
 
   // MARK: Reporting
@@ -213,8 +267,8 @@ enum MutantsCommand {
 
       Run on \(day): \(count - document.survivors.count) of \(count) mutants killed. `tools/mutants --markdown` prints this page.
 
-      «After» counts the states, runs, bit flips or scenarios of the sweep that killed the mutant; the time is that of all
-      sweeps up to there.
+      «After» counts the states, runs, bit flips or scenarios of the sweep that killed the mutant, or the tests that ran; the
+      time is that of all sweeps up to there.
 
       | mutant, and what its guard does | killed by | after | time |
       | --- | --- | --- | --- |
