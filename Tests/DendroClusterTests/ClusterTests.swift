@@ -38,7 +38,7 @@ struct ClusterTests {
     try await first.close()
   }
 
-  @Test("nobody takes over from a leader whose counter moves, however long others look")
+  @Test("no server takes over while the leader raises its counter")
   func stays() async throws {
     let adjust = { @Sendable (settings: inout ClusterSettings) in
       settings.takeoverDelay = .seconds(2)

@@ -68,6 +68,17 @@ struct RepairTests {
     return "it was not refused"
   }
 
+  /// Waits until a server stops, and gives its reason.
+  private func stopReason(of database: Database) async throws -> String {
+    var reason = ""
+    try await eventually("the server stops") {
+      guard case .stopped(let text)? = database.clusterStatus?.role else { return false }
+      reason = text
+      return true
+    }
+    return reason
+  }
+
   private func head() throws -> String { try cluster.postgres.query("SELECT lsn FROM dendro.head") }
 
   @Test("what PostgreSQL has lost is put back, and all servers have it")
@@ -367,12 +378,7 @@ struct RepairTests {
     try await eventually("the second has all") { second.clusterStatus?.lsn == 3 }
     try await first.close()
     try setBack()
-    var reason = ""
-    try await eventually("the second stops") {
-      guard case .stopped(let text)? = second.clusterStatus?.role else { return false }
-      reason = text
-      return true
-    }
+    let reason = try await stopReason(of: second)
     #expect(reason.hasPrefix("PostgreSQL was set back"), "\(reason)")
     #expect(reason.contains("2 writes are in question, 2 to 3"), "\(reason)")
     #expect(reason.contains("'dendro cluster restore \(cluster.directory("2"))'"), "\(reason)")
@@ -405,12 +411,7 @@ struct RepairTests {
     let third = try cluster.open("3")
     for number in 1...count { try await third.reference(withPath: "other").setValue(number) }
     line.set(.open)
-    var reason = ""
-    try await eventually("the second stops") {
-      guard case .stopped(let text)? = second.clusterStatus?.role else { return false }
-      reason = text
-      return true
-    }
+    let reason = try await stopReason(of: second)
     #expect(reason.hasPrefix("PostgreSQL was set back: at write"), "\(reason)")
     #expect(second.root.node(at: try Path(parsing: "other")).isEmpty)
     #expect(second.root.node(at: try Path(parsing: "n3")) == Node(.integer(3)))
