@@ -9,8 +9,7 @@ enum QueryDescription {
     case .key: calls.append("queryOrderedByKey()")
     case .value: calls.append("queryOrderedByValue()")
     case .child(let path):
-      let keys = path.description.dropFirst()
-      calls.append("queryOrdered(byChild: \(QueryRequest.shown(String(keys))))")
+      calls.append("queryOrdered(byChild: \(QueryRequest.shown(path.relativeText)))")
     }
     if let start = parameters.start, start == parameters.end {
       calls.append("queryEqual(toValue: \(arguments(start, parameters.order)))")

@@ -21,9 +21,9 @@ extension Rules {
     switch query.order {
     case .key, .priority: return nil
     case .value: name = ".value"
-    case .child(let path): name = String(path.description.dropFirst())
+    case .child(let path): name = path.relativeText
     }
-    if indexes(at: path).contains(name) { return nil }
+    if indexes(at: path).contains(where: { $0.utf8.elementsEqual(name.utf8) }) { return nil }
     return MissingIndex(name: name, location: program.location(for: path))
   }
 }

@@ -208,11 +208,15 @@ extension Path: Hashable {
 
 extension Path: CustomStringConvertible {
   /// The keys, each preceded by a slash; "/" for the root.
-  package var description: String {
-    if isRoot { return "/" }
+  package var description: String { "/" + relativeText }
+
+  /// The keys, separated by slashes; empty for the root.
+  ///
+  /// Not `description.dropFirst()`: a character may be a slash and the combining mark with which the first key begins.
+  package var relativeText: String {
     var text = ""
     for key in keys {
-      text += "/"
+      if !text.isEmpty { text += "/" }
       text += key.string
     }
     return text

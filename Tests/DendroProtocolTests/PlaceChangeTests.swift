@@ -102,9 +102,9 @@ struct PlaceChangeTests {
     #expect(text(.cancel("Permission denied")) == "event: cancel\ndata: \"Permission denied\"\n\n")
     #expect(
       text(.authRevoked) == "event: auth_revoked\ndata: \"credential is no longer valid\"\n\n")
-    var numbered = StreamEvent.change(.put(.root, .empty)).text(.value, id: 7, isWindow: true)
+    var numbered = StreamEvent.change(.put(.root, .empty)).text(.value, id: 7)
     #expect(
       String(decoding: numbered.rest(), as: UTF8.self)
-        == "id: 7\nevent: put\ndata: {\"path\":\"/\",\"data\":{}}\n\n")
+        == "id: 7\nevent: put\ndata: {\"path\":\"/\",\"data\":null}\n\n")
   }
 }

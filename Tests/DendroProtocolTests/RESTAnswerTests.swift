@@ -89,6 +89,73 @@ struct RESTAnswerTests {
     #expect(post.text == "{\"name\":\"-N\"}" && post.headers["etag"] == etag)
   }
 
+  @Test("no two values have one ETag")
+  func distinctETags() throws {
+    let texts = [
+      "1", "true", "\"1\"", "\"\"", "1.5", "-1", "9007199254740992", "9007199254740993",
+      "{\"id\":1234567890123456788}", "{\"id\":1234567890123456789}",
+      "{\".value\":\"x\",\".priority\":\"a:string:b\"}",
+      "{\".value\":\"b:string:x\",\".priority\":\"a\"}", "{\".value\":1,\".priority\":2}",
+      "{\".value\":2,\".priority\":1}", "{\"a\":2,\"b\":2}",
+      "{\"a:WtSt2Xo3L0JtPuArzQHofPrZOuU=:b\":2}", "{\"a\":{\"b\":1}}", "{\"a\":1,\"b\":{\"c\":1}}",
+      "{\"é\":1}", "{\"e\u{301}\":1}", "null",
+    ]
+    #expect(try Set(texts.map { TreeHash.etag(try json($0)) }).count == texts.count)
+    #expect(try TreeHash.etag(json("{\"a\":1.0}")) == TreeHash.etag(json("{\"a\":1}")))
+  }
+
+  @Test("no array shows in an export, nor where keys alone do")
+  func arrays() throws {
+    #expect(try answer("[\"a\",\"b\"]").text == "[\"a\",\"b\"]")
+    #expect(try answer("[\"a\",\"b\"]", "format=export").text == "{\"0\":\"a\",\"1\":\"b\"}")
+    #expect(try answer("[null,\"x\",\"y\"]", "shallow=true").text == "{\"1\":true,\"2\":true}")
+  }
+
+  @Test("an update is shown as it was sent, with print=pretty a member on each line")
+  func patched() throws {
+    let body = Array(#"{ "a/b" : [1, {"c":"{,:\""}], "d":{}, "e" : [ ] }"#.utf8)
+    func text(_ target: String) throws -> String {
+      let answer = try body.withUnsafeBytes {
+        RESTAnswer(patched: $0, try request("PATCH", target))
+      }
+      return answer.text
+    }
+    #expect(try text("/.json") == #"{"a/b":[1,{"c":"{,:\""}],"d":{},"e":[]}"#)
+    #expect(
+      try text("/.json?print=pretty") == """
+        {
+          "a/b": [
+            1,
+            {
+              "c": "{,:\\""
+            }
+          ],
+          "d": {},
+          "e": []
+        }
+        """)
+  }
+
+  @Test("keys that begin or end with what makes one character of them and a slash")
+  func markedKeys() throws {
+    for key in ["\u{301}b", "\u{200D}", "x\u{6DD}", "\u{600}"] {
+      let escaped = key.utf8.map { "%" + String($0, radix: 16) }.joined()
+      guard case .data(let path) = try request("GET", "/\(escaped).json").resource else {
+        Issue.record("\(escaped) is a place")
+        continue
+      }
+      #expect(Array(path.relativeText.utf8) == Array(key.utf8))
+      guard case .priority(let place) = try request("GET", "/\(escaped)/.priority.json").resource
+      else {
+        Issue.record("\(escaped) has a priority")
+        continue
+      }
+      #expect(place == path)
+      var push = WireText.push(.put(.root, try json("1")), at: path, tag: nil)
+      #expect(String(decoding: push.rest(), as: UTF8.self).utf8.count > 0)
+    }
+  }
+
   @Test("origins of browsers")
   func origins() throws {
     let plain = try answer("1", "", [("Origin", "https://a.example")])

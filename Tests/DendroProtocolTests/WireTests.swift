@@ -73,6 +73,10 @@ struct WireTests {
       return
     }
     #expect(try at == path("w/1") && draft.deferred.count == 2)
+    // A condition that cannot be read is none that holds.
+    for hash in ["5", "null", "true", "[\"x\"]"] {
+      #expect(action(#"{"t":"d","d":{"r":8,"a":"p","b":{"p":"/w","d":1,"h":\#(hash)}}}"#) == nil)
+    }
     guard
       case .write(let both, _, nil)? = action(
         #"{"t":"d","d":{"r":8,"a":"p","b":{"p":"/w/3","d":{".value":{".sv":"timestamp"},".priority":{".sv":"timestamp"}}}}}"#

@@ -161,11 +161,8 @@ extension ValueReader {
     let last = key.utf8.withContiguousStorageIfAvailable { $0.last } ?? key.utf8.last
     guard last == UInt8(ascii: "y") || last == UInt8(ascii: "/") else { return nil }
     var rest = Substring(key)
-    while rest.utf8.last == UInt8(ascii: "/") { rest.removeLast() }
-    guard rest.hasSuffix(".priority") else { return nil }
-    let parent = rest.dropLast(".priority".count)
-    guard parent.isEmpty || parent.utf8.last == UInt8(ascii: "/") else { return nil }
-    return String(parent)
+    while rest.utf8.last == UInt8(ascii: "/") { rest = Substring(rest.utf8.dropLast()) }
+    return rest.pathOfPriority
   }
 }
 

@@ -32,8 +32,8 @@ struct DatabaseURL: Equatable {
       query = rest[rest.index(after: mark)...]
       rest = rest[..<mark]
     }
-    let authority = rest.prefix { $0 != "/" }
-    path = Self.decoded(rest.dropFirst(authority.count))
+    let authority = Substring(rest.utf8.prefix { $0 != UInt8(ascii: "/") })
+    path = Self.decoded(rest[authority.endIndex...])
     (host, port) = try Self.hostAndPort(authority, of: text)
     scheme = try Self.scheme(given, hasPort: port != nil, of: text)
     namespace = try Self.namespace(query, host: host, of: text)
@@ -119,7 +119,8 @@ struct DatabaseURL: Equatable {
   /// Piece by piece a plus is a space and percent signs are decoded; a piece that cannot be stays. What
   /// was a slash in a piece then parts it.
   private static func decoded(_ path: Substring) -> String {
-    path.split(separator: "/").map { piece in
+    path.utf8.split(separator: UInt8(ascii: "/")).map { piece in
+      let piece = Substring(piece)
       let spaced = piece.replacing("+", with: " ")
       return spaced.removingPercentEncoding ?? String(spaced)
     }.joined(separator: "/")

@@ -27,9 +27,47 @@ package enum TreeHash {
     return Base64.encode(SHA1.digest(of: text))
   }
 
-  /// The ETag of a node: its hash, and a word for nothing.
+  /// The ETag of a node, another one for each value: the hash takes whole numbers beyond 2^53 for doubles, and the text of which
+  /// it is made does not say where a string ends. A word for nothing.
+  ///
+  /// - Complexity: O(size of the node).
   package static func etag(_ node: Node) -> String {
-    node.isEmpty ? "null_etag" : hash(node)
+    node.isEmpty ? "null_etag" : Base64.encode(exactDigest(of: node))
+  }
+
+  private static func exactDigest(of node: Node) -> [UInt8] {
+    var text: [UInt8] = []
+    append(exactly: node.priority, to: &text)
+    append(exactly: node.scalar, to: &text)
+    node.forEachChild { key, child in
+      append(exactly: key.string, to: &text)
+      text += exactDigest(of: child)
+    }
+    return SHA1.digest(of: text)
+  }
+
+  /// Appends what no other scalar begins with.
+  private static func append(exactly scalar: Scalar?, to text: inout [UInt8]) {
+    switch scalar {
+    case nil: text.append(UInt8(ascii: "-"))
+    case .bool(let value): text.append(UInt8(ascii: value ? "t" : "f"))
+    case .integer(let value): text += "i\(value);".utf8
+    case .double(let value):
+      if let whole = Int64(exactly: value) {
+        text += "i\(whole);".utf8
+      } else {
+        text += "d\(value.bitPattern);".utf8
+      }
+    case .string(let string):
+      text.append(UInt8(ascii: "s"))
+      append(exactly: string, to: &text)
+    case .bytes: preconditionFailure("the data have no bytes")
+    }
+  }
+
+  private static func append(exactly string: String, to text: inout [UInt8]) {
+    text += "\(string.utf8.count);".utf8
+    text += string.utf8
   }
 
   /// Whether the hash of a node takes longer than other clients may wait.

@@ -108,7 +108,7 @@ package struct RESTAnswer: Sendable {
   /// The answer to an update, which returns what the request has sent.
   package init(patched body: UnsafeRawBufferPointer, _ request: RESTRequest) {
     var text = AnswerText()
-    text.append(bytes: RESTBody.compact(body))
+    text.append(bytes: request.print == .pretty ? RESTBody.pretty(body) : RESTBody.compact(body))
     self.init(200, request, body: text)
   }
 
@@ -171,7 +171,7 @@ package struct RESTAnswer: Sendable {
     if node.isEmpty, isEmptyWindow {
       text.append("{}")
     } else if request.isShallow, node.isBranch {
-      text.append(keys(of: node), JSONStyle(.export, isPretty: request.print == .pretty))
+      text.append(keys(of: node), JSONStyle(.exportAsObjects, isPretty: request.print == .pretty))
     } else {
       text.append(node, request.style)
     }

@@ -79,4 +79,41 @@ package enum RESTBody {
     }
     return result
   }
+
+  /// JSON with each entry on its own line, as values are written with `print=pretty`.
+  package static func pretty(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+    let text = compact(bytes)
+    var result: [UInt8] = []
+    var depth = 0
+    func line() {
+      result.append(UInt8(ascii: "\n"))
+      result += repeatElement(UInt8(ascii: " "), count: 2 * depth)
+    }
+    var (isString, isEscaped) = (false, false)
+    for (index, byte) in text.enumerated() {
+      guard !isString else {
+        result.append(byte)
+        isString = isEscaped || byte != UInt8(ascii: "\"")
+        isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+        continue
+      }
+      let isOpening = index > 0 && [UInt8(ascii: "{"), UInt8(ascii: "[")].contains(text[index - 1])
+      switch byte {
+      case UInt8(ascii: "}"), UInt8(ascii: "]"):
+        depth -= 1
+        if !isOpening { line() }
+      case _ where isOpening: line()
+      default: break
+      }
+      result.append(byte)
+      switch byte {
+      case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+      case UInt8(ascii: ","): line()
+      case UInt8(ascii: ":"): result.append(UInt8(ascii: " "))
+      case UInt8(ascii: "\""): isString = true
+      default: break
+      }
+    }
+    return result
+  }
 }

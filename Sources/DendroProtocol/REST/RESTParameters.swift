@@ -18,7 +18,9 @@ struct RESTParameters {
     }
   }
 
-  var form: JSONStyle.Form { target["format"] == "export" ? .export : .value }
+  var form: JSONStyle.Form {
+    target["format"] == "export" ? .exportAsObjects : .value
+  }
 
   /// A name, perhaps with members: nothing that would run as a script of its own.
   func callback() throws(RESTError) -> String? {

@@ -176,15 +176,16 @@ extension RESTRequest {
     _ path: String, isWrite: Bool
   ) throws(RESTError) -> Resource {
     let suffix = ".json"
-    guard path.hasPrefix("/"), path.hasSuffix(suffix) else { throw .notREST }
-    let place = path.dropLast(suffix.count)
+    guard path.startsLiterally(with: "/"), path.endsLiterally(with: suffix) else { throw .notREST }
+    let place = path.droppingLast(byteCount: suffix.utf8.count)
     let settings = "/.settings/"
-    if place.hasPrefix(settings) { return .settings(String(place.dropFirst(settings.count))) }
+    if place.startsLiterally(with: settings) {
+      return .settings(String(decoding: place.utf8.dropFirst(settings.utf8.count), as: UTF8.self))
+    }
     if place == "/.inspect/databases" { return .databases }
     if place == "/.status" { return .status }
-    let priority = "/.priority"
-    let isPriority = place.hasSuffix(priority)
-    let text = String(isPriority ? place.dropLast(priority.count) : place)
+    let pathOfPriority = place.pathOfPriority
+    let text = pathOfPriority ?? place
     if isWrite, text.utf8.count > writtenPathBytes + 1 {
       throw .badRequest(
         "Invalid path: Path specified exceeds the maximum length that can be written "
@@ -196,7 +197,7 @@ extension RESTRequest {
         throw RESTError.badRequest(
           "Invalid path: Path specified exceeds the maximum depth (\(Limits.depth) levels).")
       }
-      return isPriority ? .priority(path) : .data(path)
+      return pathOfPriority == nil ? .data(path) : .priority(path)
     } catch let error as RESTError {
       throw error
     } catch {

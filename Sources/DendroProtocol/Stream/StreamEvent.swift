@@ -14,22 +14,13 @@ package enum StreamEvent: Sendable {
   /// - Parameters:
   ///   - form: of the data.
   ///   - id: the number of the write; nil sends none.
-  ///   - isWindow: whether the data is what a query shows, which is an object even if it is empty.
-  package func text(
-    _ form: JSONStyle.Form, id: UInt64? = nil, isWindow: Bool = false
-  ) -> AnswerText {
+  package func text(_ form: JSONStyle.Form, id: UInt64? = nil) -> AnswerText {
     var text = AnswerText()
     if let id { text.append("id: \(id)\n") }
     switch self {
     case .change(.put(let path, let node)):
       text.append("event: put\ndata: ")
-      text.append(pathAndData: path) { text in
-        if isWindow, path.isRoot, node.isEmpty {
-          text.append("{}")
-        } else {
-          text.append(node, JSONStyle(form))
-        }
-      }
+      text.append(pathAndData: path) { $0.append(node, JSONStyle(form)) }
     case .change(.patch(let path, let parts)):
       text.append("event: patch\ndata: ")
       text.append(pathAndData: path) { $0.append(members: parts, JSONStyle(form)) }
@@ -61,7 +52,7 @@ extension AnswerText {
     append("{")
     for (index, member) in members.enumerated() {
       if index > 0 { append(",") }
-      append(Node(.string(String(member.path.description.dropFirst()))), JSONStyle())
+      append(Node(.string(member.path.relativeText)), JSONStyle())
       append(":")
       append(member.node, style)
     }

@@ -1,3 +1,5 @@
+import DendroTree
+
 /// Whose rights the writes of a client have.
 package enum SyncUser: Hashable, Sendable {
   /// No user is signed in.
@@ -25,8 +27,9 @@ package enum SyncUser: Hashable, Sendable {
     case "unknown": self = .unknown
     case "administrator": self = .administrator
     default:
-      guard text.hasPrefix("user ") else { return nil }
-      self = .user(String(text.dropFirst(5)))
+      let start = "user "
+      guard text.startsLiterally(with: start) else { return nil }
+      self = .user(String(decoding: text.utf8.dropFirst(start.utf8.count), as: UTF8.self))
     }
   }
 }

@@ -131,7 +131,7 @@ extension SyncDialogue {
       text.append(UInt8(ascii: "{"))
       for (index, entry) in entries.enumerated() {
         if index > 0 { text.append(UInt8(ascii: ",")) }
-        var name = entry.path.isRoot ? "" : String(entry.path.description.dropFirst())
+        var name = entry.path.relativeText
         if entry.action.isPriority { name += name.isEmpty ? ".priority" : "/.priority" }
         JSONText.append(string: name, to: &text)
         text.append(UInt8(ascii: ":"))

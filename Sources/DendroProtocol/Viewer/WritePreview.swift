@@ -30,7 +30,7 @@ package enum WritePreview {
     for (index, entry) in entries.enumerated() where bytes.count <= byteLimit {
       if index > 0 { bytes.append(UInt8(ascii: ",")) }
       let suffix = entry.action.isPriority ? "/.priority" : ""
-      JSONText.append(string: entry.path.description.dropFirst() + suffix, to: &bytes)
+      JSONText.append(string: entry.path.relativeText + suffix, to: &bytes)
       bytes.append(UInt8(ascii: ":"))
       switch entry.action {
       case .set(let node): bytes += beginning(node)

@@ -65,7 +65,7 @@ package enum WireQuery {
     case .priority: break
     case .key: members.append(("i", .string(".key")))
     case .value: members.append(("i", .string(".value")))
-    case .child(let path): members.append(("i", .string(String(path.description.dropFirst()))))
+    case .child(let path): members.append(("i", .string(path.relativeText)))
     }
     return text(members)
   }

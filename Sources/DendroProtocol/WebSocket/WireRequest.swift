@@ -75,6 +75,14 @@ package enum WireAction: Sendable {
     }
   }
 
+  /// Whether it is done although the client has left.
+  package var outlivesClient: Bool {
+    switch self {
+    case .write, .numberedWrite, .onDisconnect, .cancelOnDisconnect, .signIn, .signOut: true
+    case .none, .listen, .unlisten, .get, .lsn: false
+    }
+  }
+
   /// Whether its answer shows data.
   package var isRead: Bool {
     switch self {
@@ -151,6 +159,9 @@ package enum WireAction: Sendable {
     }
     if name == "o" || name == "om" { return .onDisconnect(draft, at: path) }
     let hash = isUpdate ? nil : body.string("h")
+    if !isUpdate, hash == nil, body["h"] != nil {
+      throw .badRequest("Invalid hash: it is no string")
+    }
     let condition = hash.map { WriteCondition(hash: $0, isPriority: isPriority) }
     if body["n"] != nil {
       guard let members = body.object("n") else { throw .badRequest("Invalid number of a write") }
@@ -212,11 +223,10 @@ package struct WireLocation: Sendable {
 
   static func path(_ body: JSONMembers) throws(RESTError) -> (path: Path, isPriority: Bool) {
     guard let text = body.string("p") else { throw .badRequest("Invalid path: no path") }
-    let isPriority = text == ".priority" || text.hasSuffix("/.priority")
-    guard let path = try? Path(parsing: isPriority ? String(text.dropLast(9)) : text),
-      path.count <= Limits.depth
+    let pathOfPriority = text.pathOfPriority
+    guard let path = try? Path(parsing: pathOfPriority ?? text), path.count <= Limits.depth
     else { throw .badRequest("Invalid path: Invalid token in path") }
-    return (path, isPriority)
+    return (path, pathOfPriority != nil)
   }
 }
 

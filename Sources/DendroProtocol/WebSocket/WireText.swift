@@ -165,7 +165,7 @@ package enum WireText {
 
   private static func begin(_ action: String, _ path: Path) -> AnswerText {
     var text = AnswerText("{\"t\":\"d\",\"d\":{\"a\":\"\(action)\",\"b\":{\"p\":")
-    text.append(string: String(path.description.dropFirst()))
+    text.append(string: path.relativeText)
     text.append(",\"d\":")
     return text
   }
@@ -175,7 +175,7 @@ package enum WireText {
   /// - Parameter query: the query object as the client sent it.
   package static func cancel(_ path: Path, query: String?) -> AnswerText {
     var text = AnswerText("{\"t\":\"d\",\"d\":{\"a\":\"c\",\"b\":{\"p\":")
-    text.append(string: String(path.description.dropFirst()))
+    text.append(string: path.relativeText)
     if let query { text.append(",\"q\":[\(query)]") }
     text.append("}}}")
     return text

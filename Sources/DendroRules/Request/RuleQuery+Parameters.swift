@@ -14,7 +14,7 @@ extension RuleQuery {
       case .key: .key
       case .value: .value
       case .priority: .priority
-      case .child(let path): .child(String(path.description.dropFirst()))
+      case .child(let path): .child(path.relativeText)
       }
     self.init(order: order)
     let (start, end) = (parameters.start, parameters.end)

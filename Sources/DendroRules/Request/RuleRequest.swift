@@ -79,9 +79,9 @@ public struct RuleRequest: Sendable {
     let base = try Self.path(path)
     var locations: [Location] = []
     for child in children {
-      let data = Self.withoutPriority(child)
-      let path = base.appending(try Self.path(data))
-      locations.append(Location(path, isPriority: data != child))
+      let pathOfPriority = child.pathOfPriority
+      let path = base.appending(try Self.path(pathOfPriority ?? child))
+      locations.append(Location(path, isPriority: pathOfPriority != nil))
     }
     self.init(locations, query: nil, auth: auth, now: now)
   }
@@ -106,12 +106,6 @@ public struct RuleRequest: Sendable {
     } catch {
       throw RuleRequestError(message: error.message)
     }
-  }
-
-  private static func withoutPriority(_ path: String) -> String {
-    let name = ".priority"
-    guard path == name || path.hasSuffix("/" + name) else { return path }
-    return String(path.dropLast(name.count))
   }
 }
 

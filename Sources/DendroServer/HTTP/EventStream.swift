@@ -21,7 +21,6 @@ final class EventStream: ListenReceiver {
   fileprivate struct State: Sendable {
     var listen: Listen?
     var hub: ListenHub?
-    var isWindow = false
     /// Events that wait, the oldest first.
     var events = EventQueue()
     var byteCount = 0
@@ -70,7 +69,6 @@ final class EventStream: ListenReceiver {
       if state.isClosed { return true }
       state.listen = listen
       state.hub = hub
-      state.isWindow = listen.query != nil
       return false
     }
     if !isClosed { hub.register(listen) }
@@ -79,7 +77,10 @@ final class EventStream: ListenReceiver {
   // MARK: Events
 
   var client: AnyObject { self }
-  var readsChildren: Bool { false }
+  /// What has changed since the client had a value is looked for in all of it.
+  func takesLong(toBegin node: Node) -> Bool {
+    resumption != nil && node.isBranch && state.withLock { !$0.hasBegun }
+  }
 
   func prepare() {
     state.withLock { state in
@@ -122,10 +123,7 @@ final class EventStream: ListenReceiver {
       state.withLock { $0.unmadeCount = max(0, $0.unmadeCount - 1) }
       return wake()
     }
-    let isWindow = node.isEmpty && state.withLock { $0.isWindow }
-    append(
-      StreamEvent.change(change).text(form, id: wantsIDs ? lsn : nil, isWindow: isWindow),
-      isValue: true)
+    append(StreamEvent.change(change).text(form, id: wantsIDs ? lsn : nil), isValue: true)
   }
 
   private struct Form: Hashable, Sendable {

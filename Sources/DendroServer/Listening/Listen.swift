@@ -30,7 +30,7 @@ final class Listen: Sendable {
   /// Whether it takes long to make its value of a node.
   func isLong(_ node: Node) -> Bool {
     if unmadeCount > 0 { return true }
-    if receiver.readsChildren, node.childCount > Self.costMax { return true }
+    if receiver.takesLong(toBegin: node) { return true }
     return query.map { node.filteringCost($0) > Self.costMax } ?? false
   }
 }
@@ -40,8 +40,8 @@ final class Listen: Sendable {
 protocol ListenReceiver: AnyObject, Sendable {
   /// Whose listen it is: long work is done for each in turn.
   var client: AnyObject { get }
-  /// Whether it looks at all children of a value.
-  var readsChildren: Bool { get }
+  /// Whether `begin` takes longer than the other listeners may wait.
+  func takesLong(toBegin node: Node) -> Bool
   /// The value comes later, on another thread. What is received from now on is newer.
   func prepare()
   /// The value that was prepared for does not come. On any thread.

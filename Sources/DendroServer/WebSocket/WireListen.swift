@@ -77,7 +77,10 @@ final class WireListen: ListenReceiver {
   // MARK: Events
 
   var client: AnyObject { session }
-  var readsChildren: Bool { location.isShallow }
+  /// What is shown of it has a member for each child.
+  func takesLong(toBegin node: Node) -> Bool {
+    location.isShallow && node.childCount > Listen.costMax
+  }
 
   func prepare() {
     let place = session.connection.reserve()

@@ -9,7 +9,7 @@ extension JSONOutput {
   }
 
   private mutating func leaf(_ scalar: Scalar, priority: Scalar?) throws {
-    guard style.form == .export, let priority else { return try self.scalar(scalar) }
+    guard style.form.hasPriorities, let priority else { return try self.scalar(scalar) }
     try open("{")
     try name(".value")
     try self.scalar(scalar)
@@ -21,8 +21,8 @@ extension JSONOutput {
 
   /// Writes the branch with that root page.
   private mutating func branch(_ page: PageAccess, priority: Scalar?) throws {
-    let priority = style.form == .export ? priority : nil
-    if priority == nil, page.arrayCount != nil {
+    let priority = style.form.hasPriorities ? priority : nil
+    if priority == nil, style.form.hasArrays, page.arrayCount != nil {
       try open("[")
       var index = 0
       try elements(of: page, &index)

@@ -66,16 +66,16 @@ struct JSONReader: ~Copyable {
       scanner.advance()
       var entries = [Write.Entry]()
       /// The index of the entry for each key as it is spelled in the text.
-      var indices = [String: Int]()
+      var indices: [LiteralText: Int] = [:]
       if try scanner.peek() == UInt8(ascii: "}") {
         scanner.advance()
       } else {
         repeat {
           let (name, entry) = try self.entry()
-          if let index = indices[name] {
+          if let index = indices.updateValue(entries.count, forKey: LiteralText(name)) {
+            indices[LiteralText(name)] = index
             entries[index] = entry
           } else {
-            indices[name] = entries.count
             entries.append(entry)
           }
         } while try hasNext(before: UInt8(ascii: "}"))
@@ -106,15 +106,14 @@ struct JSONReader: ~Copyable {
       throw scanner.failure(
         "The path of an update must not be empty.", kind: .data(.invalidKey), at: position)
     }
-    let suffix = ".priority"
-    let isPriority = name == suffix || name.hasSuffix("/" + suffix)
+    let pathOfPriority = name.pathOfPriority
     let path: Path
     do {
-      path = try Path(parsing: String(name.dropLast(isPriority ? suffix.utf8.count : 0)))
+      path = try Path(parsing: pathOfPriority ?? name)
     } catch { throw scanner.failure(error.message, kind: .data(error.kind), at: position) }
     try colon()
     let action: Write.Entry.Action
-    if isPriority {
+    if pathOfPriority != nil {
       for key in path.keys { try push(key, at: position) }
       action = .setPriority(try priority())
       keys.removeLast(path.count)

@@ -6,6 +6,11 @@ package struct JSONStyle: Hashable, Sendable {
     /// The whole content: a priority is written as `.priority`, a leaf with a priority as
     /// `{".value": v, ".priority": p}`.
     case export
+    /// The same without arrays, as the API of the Realtime Database has it.
+    case exportAsObjects
+
+    var hasPriorities: Bool { self != .value }
+    var hasArrays: Bool { self != .exportAsObjects }
   }
 
   package var form: Form

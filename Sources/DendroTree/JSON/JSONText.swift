@@ -69,7 +69,7 @@ package struct JSONText: Sendable {
     guard case .page(let box) = node.content, box.kind == .box,
       let count = box.withBoxedString(\.count), count >= LongString.byteCountMin
     else { return false }
-    let priority = style.form == .export ? node.priority : nil
+    let priority = style.form.hasPriorities ? node.priority : nil
     if priority != nil {
       put("{")
       line(below: 1)
@@ -99,10 +99,10 @@ package struct JSONText: Sendable {
     guard let page = node.branch else {
       if beginString(node) { return }
       guard let scalar = node.scalar else { return put("null") }
-      return leaf(scalar, style.form == .export ? node.priority : nil)
+      return leaf(scalar, style.form.hasPriorities ? node.priority : nil)
     }
-    let priority = style.form == .export ? node.priority : nil
-    let isArray = priority == nil && page.access.arrayCount != nil
+    let priority = style.form.hasPriorities ? node.priority : nil
+    let isArray = priority == nil && style.form.hasArrays && page.access.arrayCount != nil
     put(isArray ? "[" : "{")
     levels.append(
       Level(children: node.children.makeIterator(), isArray: isArray, priority: priority))

@@ -2,7 +2,7 @@
 ///
 /// A branch becomes an array if its keys are whole numbers from 0 and dense enough, with null for each
 /// missing number (the rule of Firebase's `value`); in the export form a branch with a priority never
-/// does. The empty node is `null`. Integers are written with all digits, doubles as JavaScript writes
+/// does, and as objects none does. The empty node is `null`. Integers are written with all digits, doubles as JavaScript writes
 /// them (`JSONNumber`). Parsing an export gives an equal node; parsing the value form gives the same
 /// node without priorities.
 package enum JSONWriter {

@@ -17,10 +17,10 @@ struct Location {
   init(_ text: String?) throws {
     let text = text ?? "/"
     guard !text.isEmpty else { throw Self.refusal("PATH is empty") }
-    let suffix = "/.priority"
-    isPriority = text.hasSuffix(suffix) || text == ".priority"
+    let pathOfPriority = text.pathOfPriority
+    isPriority = pathOfPriority != nil
     do {
-      path = try Path(parsing: String(isPriority ? text.dropLast(suffix.count) : text[...]))
+      path = try Path(parsing: pathOfPriority ?? text)
     } catch {
       throw Failure(.badInput, "the path \(Failure.quoted(text)): \(error.message)")
     }
@@ -40,8 +40,8 @@ struct Location {
   /// than was meant.
   static func checkWriting(_ text: String?) throws {
     let text = text ?? ""
-    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-    let keys = parts.dropFirst(text.hasPrefix("/") ? 1 : 0)
+    let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    let keys = parts.dropFirst(text.startsLiterally(with: "/") ? 1 : 0)
     guard text == "/" || !keys.contains(where: \.isEmpty) else {
       throw refusal(
         text.isEmpty ? "PATH is empty" : "PATH has an empty part: \(Failure.quoted(text))")

@@ -171,12 +171,12 @@ final class Shell {
   private func absolute(_ text: String?) throws -> String {
     guard let text else { return "\(location)" }
     guard !text.isEmpty else { throw Location.refusal("PATH is empty") }
-    var keys = text.hasPrefix("/") ? [] : location.keys.map(\.string)
-    for part in text.split(separator: "/") {
+    var keys = text.startsLiterally(with: "/") ? [] : location.keys.map(\.string)
+    for part in text.utf8.split(separator: UInt8(ascii: "/")).map({ String($0) ?? "" }) {
       switch part {
       case ".": break
       case "..": _ = keys.popLast()
-      default: keys.append(String(part))
+      default: keys.append(part)
       }
     }
     return "/" + keys.joined(separator: "/")
