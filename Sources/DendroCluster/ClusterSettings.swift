@@ -4,8 +4,6 @@ import DendroTree
 struct ClusterSettings: Sendable {
   /// Of PostgreSQL: a `postgresql://` URL, or a line of keys and values as libpq reads it.
   var address: String
-  /// Which of its hosts the connections of this server try first.
-  let hosts = HostChoice()
   var namespace: String
   var serverID: ServerID
   /// Tells this opening of the server from others; drawn at random.
@@ -52,6 +50,9 @@ struct ClusterSettings: Sendable {
   var publisherDelay = Duration.seconds(60)
   /// Bytes of log that are kept for a server that is behind, beyond what the checkpoints need.
   var lagByteLimit: Int64 = 1 << 30
+
+  /// Which host of the address the connections of this server try first.
+  var hosts: HostChoice { .of(address) }
 
   /// Between attempts to reach PostgreSQL.
   var pauses: Pauses {

@@ -203,15 +203,21 @@ struct ClusterFaultTests {
   func failover(oldPrimaryIsKilled: Bool) async throws {
     let standby = try PostgresServer(standbyOf: cluster.postgres, name: "standby")
     try cluster.postgres.setSynchronousStandbys("standby")
-    cluster.address =
+    let address =
       "postgresql://postgres@127.0.0.1:\(cluster.postgres.port),127.0.0.1:\(standby.port)/postgres"
+    cluster.address = address
     let databases = [try cluster.open("1"), try cluster.open("2")]
+    let names = ClusterNames(address)
+    #expect(try names.all() == ["shop"])
     let counting = Counting(databases)
     try await hasCounted(counting, 100)
     // One that goes on to run takes connections, and no writes, since its standby is gone.
     if oldPrimaryIsKilled { cluster.postgres.kill() }
     try standby.promote()
     try await hasCounted(counting, 100)
+    let other = try cluster.open("other", namespace: "other")
+    #expect(try names.has("other"))
+    try await other.close()
     await counting.end()
     try await check(counting, databases)
     for database in databases { try await database.close() }

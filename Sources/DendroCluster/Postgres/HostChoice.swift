@@ -6,6 +6,18 @@ import Synchronization
 final class HostChoice: Sendable {
   private let next = Atomic<Int>(0)
 
+  private static let choices = Mutex<[String: HostChoice]>([:])
+
+  /// The choice of all connections of this process to an address.
+  static func of(_ address: String) -> HostChoice {
+    choices.withLock { choices in
+      if let known = choices[address] { return known }
+      let new = HostChoice()
+      choices[address] = new
+      return new
+    }
+  }
+
   /// Modulo the number of hosts.
   var first: Int { next.load(ordering: .relaxed) }
 

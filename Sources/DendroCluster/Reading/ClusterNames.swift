@@ -37,11 +37,11 @@ package final class ClusterNames: Sendable {
     try state.withLock { (state) throws(DatabaseError) -> R in
       if let failure = state.failure, .now < failure.end { throw failure.error }
       do throws(DatabaseError) {
-        // A connection that was idle may have been cut.
+        // A connection that was idle may have been cut, or leads to a primary that the servers have left.
         if let open = state.reader, open.isUsable, let answer = try? question(open) {
           return answer
         }
-        let new = try ClusterReader(address)
+        let new = try ClusterReader(address, hosts: .of(address))
         state.reader = new
         state.failure = nil
         return try question(new)

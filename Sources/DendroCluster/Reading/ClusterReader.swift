@@ -5,24 +5,40 @@ package final class ClusterReader {
   private var connection: PostgresConnection
   private let timeout: Duration
   private let interruption: Interruption
+  private let hosts: HostChoice
+  /// Which host was to be tried first when it connected.
+  private let firstHost: Int
 
   /// - Parameters:
   ///   - address: as libpq reads it.
+  ///   - hosts: which host is tried first.
   ///   - timeout: for each answer.
   /// - Throws: `DatabaseError.Code.unavailable` if PostgreSQL does not answer, `DatabaseError.Code.invalidArgument` if
   ///   the address is none.
-  package init(_ address: String, timeout: Duration = .seconds(5)) throws(DatabaseError) {
+  init(
+    _ address: String, hosts: HostChoice, timeout: Duration = .seconds(5)
+  ) throws(DatabaseError) {
     self.timeout = timeout
+    self.hosts = hosts
+    firstHost = hosts.first
     do throws(PostgresError) {
       interruption = try Interruption()
       connection = try PostgresConnection(
-        address, timeout: timeout, interruption: interruption)
+        address, timeout: timeout, interruption: interruption, hosts: hosts)
     } catch {
       throw DatabaseError(.postgres(error))
     }
   }
 
-  package var isUsable: Bool { connection.isUsable }
+  /// As the other one. Each reader begins with the first host of the address.
+  package convenience init(
+    _ address: String, timeout: Duration = .seconds(5)
+  ) throws(DatabaseError) {
+    try self.init(address, hosts: HostChoice(), timeout: timeout)
+  }
+
+  /// Whether it can be asked, and no other host was found to be the right one since it connected.
+  var isUsable: Bool { connection.isUsable && hosts.first == firstHost }
 
   /// - Throws: `DatabaseError.Code.invalidArgument` if libpq cannot read an address.
   package static func check(_ address: String) throws(DatabaseError) {
