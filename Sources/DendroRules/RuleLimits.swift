@@ -5,9 +5,11 @@ public enum RuleLimits {
   public static let textBytes = 300 * 1024
   /// How deep objects of the text, brackets of an expression and groups of a pattern may be nested.
   public static let nesting = 100
-  /// The steps of one verdict. An instruction is a step; a node that is validated is one, and long strings
-  /// take further ones.
+  /// The steps of one verdict, beside those of ``stepsPerLocation``. An instruction is a step; a node that is validated
+  /// is one, and long strings take further ones.
   public static let steps = 100_000
+  /// The further steps of a verdict for each location below a written one that has data and is validated.
+  public static let stepsPerLocation = 100
   /// The most keys of a location that a verdict looks at.
   public static let depth = 100
   /// The longest string that a rule may make by `+` and `replace()`, in bytes of UTF-8.

@@ -2,7 +2,7 @@
 public struct RuleVerdict: Sendable {
   /// Whether the request is allowed.
   public let isAllowed: Bool
-  /// The steps that it took, of ``RuleLimits/steps``.
+  /// The steps that it took, of ``RuleLimits/steps`` and ``RuleLimits/stepsPerLocation``.
   public let stepCount: Int
   /// Each rule on the way with its result; nil unless ``RuleDetails/trace`` was asked for.
   public let trace: RuleTrace?

@@ -1,5 +1,6 @@
 import Dendro
 import DendroPlatform
+import DendroRules
 import DendroServer
 import DendroTestSupport
 import DendroTesting
@@ -22,9 +23,10 @@ struct NamespaceTests {
   }
 
   private func serving(
-    _ namespaces: OpeningNamespaces, _ body: (OpeningNamespaces, UInt16) async throws -> Void
+    _ namespaces: OpeningNamespaces, options: DatabaseServerOptions = .patient,
+    _ body: (OpeningNamespaces, UInt16) async throws -> Void
   ) async throws {
-    let server = try DatabaseServer.start(namespaces, DatabaseServerOptions.patient)
+    let server = try DatabaseServer.start(namespaces, options)
     do {
       try await body(namespaces, server.port)
     } catch {
@@ -211,6 +213,31 @@ struct NamespaceTests {
       #expect(try http("GET", "/n.json?ns=b").body == "null")
       #expect(try http("PUT", "/n.json", "1").status == 200)
       #expect(namespaces.names == ["a", "default", "x", "y"])
+    }
+  }
+
+  @Test("rules for all databases also decide about one that is not there, and no reading makes it")
+  func rulesForNothing() async throws {
+    let folder = try TemporaryFolder()
+    let namespaces = OpeningNamespaces(
+      in: folder.path + "/data", default: "default", options: DatabaseOptions())
+    var options = DatabaseServerOptions.patient
+    options.rules = try Rules("{\"rules\":{\"open\":{\".read\":true}}}")
+    try await serving(namespaces, options: options) { namespaces, port in
+      let http = try HTTPClient(port: port)
+      let stream = ["Accept": "text/event-stream"]
+      for parameters in ["", "&shallow=true", "&format=export", "&auth_variable_override=null"] {
+        let owner = parameters.contains("auth") ? ["Authorization": "Bearer owner"] : [:]
+        #expect(try http("GET", "/a.json?ns=other\(parameters)", nil, owner).status == 401)
+        let answer = try http("GET", "/open.json?ns=other\(parameters)", nil, owner)
+        #expect(answer.status == 200 && answer.body == "null", "\(parameters)")
+      }
+      #expect(try http("HEAD", "/a.json?ns=other").status == 401)
+      #expect(try http("GET", "/a.json?ns=other", nil, stream).status == 401)
+      #expect(try http("GET", "/open.json?ns=other&orderBy=\"x\"").status == 400)
+      #expect(
+        try http("GET", "/a.json?ns=other", nil, ["Authorization": "Bearer owner"]).body == "null")
+      #expect(!namespaces.names.contains("other"))
     }
   }
 

@@ -1,5 +1,6 @@
 import Dendro
 import DendroPlatform
+import DendroRules
 import DendroServer
 import DendroTestSupport
 import Foundation
@@ -56,10 +57,15 @@ struct RulesFileTests {
 
   @Test(
     "a file that is broken or missing at the start locks the server for all but administrators",
-    arguments: ["{\"rules\"", nil])
-  func broken(text: String?) async throws {
+    arguments: [
+      (Array("{\"rules\"".utf8), "is broken: 1:9"), (nil, "cannot be read."),
+      ([0x7B, 0xFF, 0x7D], "is not UTF-8."),
+      (Array(repeating: 0x20, count: RuleLimits.textBytes + 1), "has more than 307200 bytes."),
+    ] as [([UInt8]?, String)])
+  func broken(text: [UInt8]?, reason: String) async throws {
     let folder = try TemporaryFolder()
-    let file = try text.map { try folder.write("rules.json", $0) } ?? folder.path + "/rules.json"
+    let file = folder.path + "/rules.json"
+    if let text { try Data(text).write(to: URL(fileURLWithPath: file)) }
     let lines = Mutex<[String]>([])
     try await serving({
       $0.rulesFile = file
@@ -67,6 +73,7 @@ struct RulesFileTests {
     }) { served in
       let http = try served.client()
       #expect(lines.withLock { $0.first?.contains("only administrators") } == true)
+      #expect(lines.withLock { $0.first?.contains(reason) } == true)
       #expect(try http("GET", "/a.json").status == 401)
       #expect(try http("PUT", "/a.json", "1").status == 401)
       #expect(try http("GET", "/a.json", nil, Self.owner).status == 200)
@@ -160,6 +167,43 @@ struct RulesFileTests {
       _ = try last("gauth", "{\"cred\":\"owner\"}")
       #expect(try last("p", "{\"p\":\"/status/ann\",\"d\":\"last\"}") == [ok])
       #expect(try watcher.push().hasSuffix("\"last\"}"))
+    }
+  }
+
+  @Test("what is registered for the end is judged together, and by itself if that is denied")
+  func joint() async throws {
+    let rules = """
+      {"rules": {"seen": {".read": true, "$uid": {".write": true,
+        ".validate": "newData.hasChildren(['online', 'at'])"}}, "kept": {".read": true,
+        ".write": "root.child('closed').val() !== true"}, "closed": {".write": true}}}
+      """
+    try await serving { served in
+      let http = try served.client()
+      #expect(try http("PUT", "/.settings/rules.json", rules, Self.owner).status == 200)
+      let watcher = try WebSocketClient(served)
+      _ = try watcher("q", "{\"p\":\"/seen\",\"h\":\"\"}")
+      func leaving(
+        after registrations: [(String, String)], _ then: () throws -> Void = {}
+      ) throws {
+        let client = try WebSocketClient(served)
+        for (action, body) in registrations {
+          #expect(try client(action, body) == ["{\"s\":\"ok\",\"d\":\"\"}"])
+        }
+        try then()
+      }
+      // Neither is valid without the other.
+      let ann = "{\"p\":\"/seen/ann\",\"d\":{\"online\":false,\"at\":1}}"
+      try leaving(after: [("om", ann)])
+      _ = try watcher.push()
+      #expect(try http("GET", "/seen/ann.json").body == "{\"at\":1,\"online\":false}")
+      // What is denied when it runs does not take the rest with it.
+      let bob = "{\"p\":\"/seen/bob\",\"d\":{\"online\":false,\"at\":2}}"
+      try leaving(after: [("o", bob), ("o", "{\"p\":\"/kept\",\"d\":1}")]) {
+        _ = try http("PUT", "/closed.json", "true")
+      }
+      _ = try watcher.push()
+      #expect(try http("GET", "/seen/bob.json").body == "{\"at\":2,\"online\":false}")
+      #expect(try http("GET", "/kept.json").body == "null")
     }
   }
 }

@@ -216,6 +216,22 @@ struct RulesTests {
     }
   }
 
+  @Test("an update without entries is allowed, and rules that are not UTF-8 are refused as such")
+  func oddBodies() async throws {
+    try await servingRules { _, http in
+      let answer = try http("PATCH", "/users/ann.json", "{}")
+      #expect(answer.status == 200)
+      #expect(answer.body == "{}")
+      try http.send(
+        bytes: Array(
+          "PUT /.settings/rules.json HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer owner\r\nContent-Length: 3\r\n\r\n"
+            .utf8) + [0x22, 0xFF, 0x22])
+      let refused = try http.answer()
+      #expect(refused.status == 400)
+      #expect(refused.body.contains("not UTF-8"))
+    }
+  }
+
   @Test("locked wins over rules")
   func locked() async throws {
     try await serving({

@@ -19,10 +19,10 @@ struct Judging {
   var time: Int64? { last?.time }
 
   /// Whether the next judgement is made under the admission lock, so that no other write comes between.
-  var isUnderLock: Bool { judge.isBounded && count >= Self.countWithoutLock }
+  var isUnderLock: Bool { count >= Self.countWithoutLock && judge.isBounded }
 
   /// Whether other writes have to wait until this one is judged and admitted.
-  var needsReservation: Bool { !judge.isBounded && count >= Self.countWithoutLock }
+  var needsReservation: Bool { count >= Self.countWithoutLock && !judge.isBounded }
 
   private static let countWithoutLock = 2
 
@@ -76,7 +76,7 @@ struct Judging {
   func holds(
     for write: EncodedWrite, on root: Node, isPartial: Bool, lastTime: Int64
   ) -> Bool {
-    guard let last, last.judgement.isCurrent() else { return false }
+    guard let last, judge.isCurrent else { return false }
     if last.judgement.dependsOnTime, lastTime > last.time { return false }
     if root.isIdentical(to: last.root) { return true }
     switch last.judgement.validity {

@@ -10,6 +10,12 @@ package protocol WriteJudge: Sendable {
   /// Whether judging is short and calls nothing that may wait. Then it may be done under the admission lock, once other writes
   /// have come between twice.
   var isBounded: Bool { get }
+  /// Whether the write is still judged by the same rules as when it was judged last. It is called under the admission lock.
+  var isCurrent: Bool { get }
+}
+
+extension WriteJudge {
+  package var isCurrent: Bool { true }
 }
 
 /// What a write is judged on.
@@ -36,8 +42,8 @@ package struct JudgedState: Sendable {
   /// Calls `use` with the leaf that the write sets below the root, if it sets nothing else and the leaf has no priority:
   /// then `after` need not be made.
   ///
-  /// - Returns: nil for any other write.
-  package func withLeaf<R>(_ use: (_ leaf: NodeView, _ path: Path) -> R) -> R? {
+  /// - Returns: false for any other write.
+  package func withLeaf(_ use: (_ leaf: NodeView, _ path: Path) -> Void) -> Bool {
     write.withLeaf { use($0, write.path) }
   }
 
@@ -63,16 +69,10 @@ package struct Judgement: Sendable {
   package var validity: Validity
   /// Whether it looked at the time of the write, or at a server value.
   package var dependsOnTime: Bool
-  /// Whether the write is still judged by the same rules. It is called under the admission lock.
-  package var isCurrent: @Sendable () -> Bool
 
-  package init(
-    isAllowed: Bool, _ validity: Validity, dependsOnTime: Bool = false,
-    isCurrent: @escaping @Sendable () -> Bool = { true }
-  ) {
+  package init(isAllowed: Bool, _ validity: Validity, dependsOnTime: Bool = false) {
     self.isAllowed = isAllowed
     self.validity = validity
     self.dependsOnTime = dependsOnTime
-    self.isCurrent = isCurrent
   }
 }

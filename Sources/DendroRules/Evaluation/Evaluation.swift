@@ -19,6 +19,8 @@ struct Evaluation<Source: DataSource>: ~Copyable {
   /// `auth.uid`, if it was asked for.
   var userID: Value?
   var stepsLeft = RuleLimits.steps
+  /// How many there were, for as much as the write was found to have.
+  private var stepLimit = RuleLimits.steps
   var uses: RuleObservations.Inputs = []
   var recorder: TraceRecorder?
   let isObserving: Bool
@@ -26,6 +28,8 @@ struct Evaluation<Source: DataSource>: ~Copyable {
   /// below are not noted. -1 if there is none.
   var writtenPlace = -1
   var observer: ObservationRecorder
+  /// Whether what is below the location that is judged comes from the write: a priority leaves it as it was.
+  private var writesBelow = false
 
   init(
     _ program: RuleProgram, _ request: UnsafePointer<RuleRequest>, _ old: Source, _ new: Source,
@@ -49,7 +53,7 @@ struct Evaluation<Source: DataSource>: ~Copyable {
   }
 
   consuming func verdict(_ isAllowed: Bool) -> RuleVerdict {
-    let stepCount = RuleLimits.steps - max(0, stepsLeft)
+    let stepCount = stepLimit - max(0, stepsLeft)
     if recorder == nil, !isObserving {
       return RuleVerdict(
         isAllowed: isAllowed, stepCount: stepCount, trace: nil, observations: nil)
@@ -72,12 +76,14 @@ struct Evaluation<Source: DataSource>: ~Copyable {
       if isRead {
         guard isReadable(path) else { return false }
       } else {
-        let isWhole =
-          !request.pointee.locations[index].isPriority && !request.pointee.hasServerValues
-        guard isWritable(path, isWhole) else { return false }
+        let isPriority = request.pointee.locations[index].isPriority
+        writesBelow = !isPriority
+        guard isWritable(path, isWhole: !isPriority && !request.pointee.hasServerValues) else {
+          return false
+        }
       }
     }
-    return count > 0
+    return true
   }
 
   /// Whether a `.read` from the root to the path is true.
@@ -94,7 +100,7 @@ struct Evaluation<Source: DataSource>: ~Copyable {
   /// Whether a `.write` from the root to the path is true, and every `.validate` that applies.
   ///
   /// - Parameter isWhole: whether the write itself says all that is at the path afterwards.
-  private mutating func isWritable(_ path: UnsafeRawBufferPointer, _ isWhole: Bool) -> Bool {
+  private mutating func isWritable(_ path: UnsafeRawBufferPointer, isWhole: Bool) -> Bool {
     let isComplete = walk(to: path)
     writtenPlace = isComplete && isWhole ? 2 &* levels.count &- 1 : -1
     guard isGranted(), areValid() else { return false }
@@ -163,7 +169,12 @@ struct Evaluation<Source: DataSource>: ~Copyable {
       stepsLeft = -1
       return false
     }
-    if new.isEmpty, !isObserving { return true }
+    if new.isEmpty {
+      if !isObserving { return true }
+    } else if writesBelow {
+      stepsLeft &+= RuleLimits.stepsPerLocation
+      stepLimit &+= RuleLimits.stepsPerLocation
+    }
     push(key, node, new)
     let level = levels.count &- 1
     // Noted as well: the rules of the child and below are asked only if it is there.

@@ -7,8 +7,8 @@ package import DendroTree
 /// being made again.
 ///
 /// What the write itself put into the new tree is not part of it, since it is the same whatever was stored before;
-/// unless the write had server values (``RuleRequest/hasServerValues``). A verdict that took more steps than
-/// ``RuleLimits/steps`` holds for no other tree.
+/// unless the write had server values (``RuleRequest/hasServerValues``). A verdict that had no
+/// steps left holds for no other tree.
 public struct RuleObservations: Sendable {
   /// The variables that a verdict may depend on, beside the data.
   public struct Inputs: OptionSet, Hashable, Sendable {

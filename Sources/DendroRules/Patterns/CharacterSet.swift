@@ -71,11 +71,18 @@ struct CharacterSet: Equatable {
 }
 
 extension Unicode.Scalar {
-  /// The lower and the upper case, if they are one scalar.
+  /// The lower and the upper case, of those that have this one for their other case: else a pattern would take what the same
+  /// pattern in the other case does not, as K takes the sign of kelvin.
   fileprivate var otherCases: [Unicode.Scalar] {
-    [properties.lowercaseMapping, properties.uppercaseMapping].compactMap { mapping in
-      let scalars = mapping.unicodeScalars
-      return scalars.count == 1 ? scalars.first : nil
-    }
+    let lower = Self.single(properties.lowercaseMapping)
+    let upper = Self.single(properties.uppercaseMapping)
+    return [
+      lower.flatMap { Self.single($0.properties.uppercaseMapping) == self ? $0 : nil },
+      upper.flatMap { Self.single($0.properties.lowercaseMapping) == self ? $0 : nil },
+    ].compactMap(\.self)
+  }
+
+  private static func single(_ mapping: String) -> Unicode.Scalar? {
+    mapping.unicodeScalars.count == 1 ? mapping.unicodeScalars.first : nil
   }
 }

@@ -16,7 +16,7 @@ struct StructureReader {
     guard case .object(let members) = document.kind else {
       throw TextFailure("Expected '{'.", at: document.range.lowerBound)
     }
-    guard let rules = members.last, members.allSatisfy({ $0.name.text == "rules" }) else {
+    guard let rules = last(members).last, members.allSatisfy({ $0.name.text == "rules" }) else {
       throw TextFailure("Expected 'rules' property.", at: document.range.lowerBound)
     }
     nodes.append(RuleNode(name: "", parent: nil, offset: rules.name.start - 1, bindingCount: 0))
@@ -166,14 +166,19 @@ struct StructureReader {
       "Invalid indexOn expression. Must be either a string or an array of strings",
       at: value.range.lowerBound)
     switch value.kind {
-    case .string(let text): return [text.text]
+    case .string(let text): return [Self.index(text.text)]
     case .array(let elements):
       return try elements.map { (element) throws(TextFailure) in
         guard case .string(let text) = element.kind else { throw failure }
-        return text.text
+        return Self.index(text.text)
       }
     default: throw failure
     }
+  }
+
+  /// As queries name it: slashes at the ends, and one behind another, mean nothing.
+  private static func index(_ text: String) -> String {
+    text.split(separator: "/").joined(separator: "/")
   }
 }
 

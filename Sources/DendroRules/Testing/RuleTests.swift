@@ -86,7 +86,7 @@ public struct RuleTests: Sendable {
 extension RuleTests {
   /// Judges every case.
   ///
-  /// - Complexity: O(cases · steps of each); a case takes at most ``RuleLimits/steps``.
+  /// - Complexity: O(cases · steps of each), which ``RuleLimits`` bounds.
   public func run(_ rules: Rules) -> RuleTestReport {
     var coverage = RuleCoverage(rules.program)
     let results = cases.map { `case` in

@@ -5,7 +5,7 @@ import DendroPlatform
 /// What shows that a file has changed.
 struct FileVersion: Hashable, Sendable {
   private let inode: UInt64
-  private let byteCount: Int64
+  let byteCount: Int64
   private let seconds: Int
   private let nanoseconds: Int
 

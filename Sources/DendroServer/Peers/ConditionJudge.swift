@@ -30,6 +30,8 @@ final class ConditionJudge: WriteJudge {
   /// The hash of what is there may take long.
   var isBounded: Bool { false }
 
+  var isCurrent: Bool { next?.isCurrent ?? true }
+
   func judge(_ state: JudgedState) -> Judgement {
     var judgement = next?.judge(state) ?? Judgement(isAllowed: true, .always)
     // Who may not write it does not learn what is there.

@@ -19,9 +19,9 @@ extension RESTCall {
       isRules
         ? answerRules(namespace) : answer(text: namespace.settings[name] ?? defaultValue(name))
     case .put:
-      let text = String(validating: exchange.body, as: UTF8.self)
-      guard let text, !text.isEmpty else {
-        return refuse(.badRequest("Error: No data supplied."))
+      guard !exchange.body.isEmpty else { return refuse(.badRequest("Error: No data supplied.")) }
+      guard let text = String(validating: exchange.body, as: UTF8.self) else {
+        return refuse(.badRequest("Invalid data; it is not UTF-8."))
       }
       isRules ? putRules(text, namespace) : put(text, as: name, namespace)
     default: refuse(RESTError(405, "A setting is read and written with GET and PUT."))

@@ -32,15 +32,18 @@ struct RESTCall: Sendable {
         }
       }
     case .settings(let name): answerSettings(name, namespace)
-    case .databases:
-      guard identity.isAdministrator, service.mayInspect(identity) else {
-        return refuse(.permissionDenied)
-      }
-      answer(
-        text: "[" + service.namespaces.names.map { "{\"name\":\"\($0)\"}" }.joined(separator: ",")
-          + "]")
+    case .databases: answerDatabases()
     case .status: answerStatus()
     }
+  }
+
+  func answerDatabases() {
+    guard identity.isAdministrator, service.mayInspect(identity) else {
+      return refuse(.permissionDenied)
+    }
+    answer(
+      text: "[" + service.namespaces.names.map { "{\"name\":\"\($0)\"}" }.joined(separator: ",")
+        + "]")
   }
 
   /// Answers from what is left of a database that cannot be opened, if it is damaged.
@@ -117,6 +120,30 @@ struct RESTCall: Sendable {
         exchange.finish(traced(RESTAnswer(reading: node, shown: shown, request), verdict))
       }
     }
+  }
+
+  /// What a reading of a database gets that is not there: as if it were there, and empty. The rules for all databases decide;
+  /// it has none of its own.
+  private var verdictOnNothing: AuthorizationVerdict {
+    guard let path = request.resource.path else { return .deny }
+    let set = service.authorizer.yieldsToRules ? service.commonRules?.current : nil
+    return RequestedRead(
+      path: path, query: request.query, identity: identity, wantsTrace: wantsTrace
+    ).verdict(
+      of: service.authorizer, set, in: service.namespaces.name(of: request.namespace),
+      on: HeadNode(.empty), time: systemMilliseconds(), .unknown())
+  }
+
+  var mayReadNothing: Bool { RESTError(reading: verdictOnNothing) == nil }
+
+  /// Answers a reading of a database that is not there. None is made for it: a page of a stranger can have a browser send one.
+  func readNothing() {
+    if let refusal = service.namespaces.refusal(ofMaking: request.namespace) {
+      return refuse(RESTError(refusal))
+    }
+    let verdict = verdictOnNothing
+    if let error = RESTError(reading: verdict) { return refuse(error, verdict) }
+    exchange.finish(traced(RESTAnswer(reading: .empty, request), verdict))
   }
 
   private func stream(_ path: Path, _ namespace: Namespace, _ access: ReadAccess) {
@@ -253,9 +280,8 @@ struct RESTCall: Sendable {
 
   /// Whether the answer says how rules have decided: what they are is for administrators.
   var wantsTrace: Bool {
-    guard request.wantsTrace else { return false }
-    if case .standIn = identity { return true }
-    return identity.isAdministrator
+    // Only an administrator may ask as somebody else.
+    request.wantsTrace && (identity.isAdministrator || request.credentials.authOverride != nil)
   }
 
   /// An answer with how rules have decided, if that was asked for.

@@ -141,28 +141,39 @@ final class RESTService: Sendable {
     }
     let call = RESTCall(
       exchange: exchange, request: request, authentication: authentication, service: self)
-    if case .status = request.resource { return call.answerStatus() }
+    switch request.resource {
+    case .status: return call.answerStatus()
+    case .databases: return call.answerDatabases()
+    case .data, .priority, .settings: break
+    }
     if let open = namespaces.open(request.namespace), open.namespace.isPrepared {
       exchange.lease = open
       return call.perform(in: open.namespace)
     }
     workers.async { [self] in
       do {
-        let makesNew = mayCreate(authentication.identity) && !request.isReading
-        let lease = try namespaces.namespace(request.namespace, makesNew: makesNew)
+        guard let lease = try lease(for: call) else { return call.readNothing() }
         exchange.lease = lease
         prepare(lease.namespace)
         call.perform(in: lease.namespace)
-      } catch NamespaceError.unknown
-        where namespaces.makesNamespaces && mayCreate(authentication.identity) && request.isReading
-      {
-        if let refusal = namespaces.refusal(ofMaking: request.namespace) {
-          return call.refuse(RESTError(refusal))
-        }
-        exchange.finish(RESTAnswer(reading: .empty, request))
       } catch {
         call.perform(because: error)
       }
+    }
+  }
+
+  /// The database that a request is for; nil if there is none and the request, which reads, needs none.
+  private func lease(for call: RESTCall) throws -> NamespaceLease? {
+    let name = call.request.namespace
+    let mayCreate = mayCreate(call.identity)
+    guard call.request.isReading || call.request.wantsStream else {
+      return try namespaces.namespace(name, makesNew: mayCreate)
+    }
+    do {
+      return try namespaces.namespace(name, makesNew: false)
+    } catch NamespaceError.unknown where namespaces.makesNamespaces && mayCreate {
+      guard call.request.wantsStream, call.mayReadNothing else { return nil }
+      return try namespaces.namespace(name, makesNew: true)
     }
   }
 

@@ -33,37 +33,40 @@ final class RequestedWrite: WriteJudge {
   /// The last verdict.
   var verdict: AuthorizationVerdict { last.verdict }
 
-  var isBounded: Bool { rights.rules(for: identity) != nil }
+  /// A verdict on a large write may take as many steps as that has locations.
+  var isBounded: Bool { write.isShort && rights.rules(for: identity) != nil }
+
+  var isCurrent: Bool { rights.rules(for: identity) === last.rules }
 
   func judge(_ state: JudgedState) -> Judgement {
     if let set = rights.rules(for: identity) { return judge(state, set) }
     let (verdict, wasLookedAt) = ask {
       RequestState.Pinned(head: state.head, time: state.time) { state.after() }
     }
-    last.note(verdict)
+    last.note(verdict, by: nil)
     return Judgement(
       isAllowed: verdict.decision == .allow, wasLookedAt ? .onlyThere : .always,
-      dependsOnTime: wasLookedAt
-    ) { [rights, identity] in rights.rules(for: identity) == nil }
+      dependsOnTime: wasLookedAt)
   }
 
   // MARK: Rules
 
   private func judge(_ state: JudgedState, _ set: RuleSet) -> Judgement {
-    let isCurrent = { @Sendable [rights, identity] in rights.rules(for: identity) === set }
     guard let rules = set.rules else {
-      last.note(.deny)
-      return Judgement(isAllowed: false, .always, isCurrent: isCurrent)
+      last.note(.deny, by: set)
+      return Judgement(isAllowed: false, .always)
     }
     var request = RuleRequest(locations, query: nil, auth: identity.auth, now: state.time)
     request.hasServerValues = write.facts.hasServerValues
     var details: RuleDetails = wantsTrace ? .trace : []
     if state.wantsValidity { details.insert(.observations) }
-    let leafVerdict = state.withLeaf { leaf, path in
-      rules.decide(request, data: state.before, setting: leaf, at: path, details: details)
+    var ofLeaf: RuleVerdict?
+    _ = state.withLeaf { leaf, path in
+      ofLeaf = rules.decide(
+        request, data: state.before, setting: leaf, at: path, details: details)
     }
     let verdict =
-      leafVerdict
+      ofLeaf
       ?? rules.decide(request, data: state.before, newData: state.after(), details: details)
     var reading: RuleVerdict?
     if alsoReads, verdict.isAllowed {
@@ -74,10 +77,10 @@ final class RequestedWrite: WriteJudge {
     let isAllowed = verdict.isAllowed && reading?.isAllowed ?? true
     last.note(
       AuthorizationVerdict(
-        isAllowed ? .allow : .deny, trace: (reading ?? verdict).trace?.description))
+        isAllowed ? .allow : .deny, trace: (reading ?? verdict).trace?.description),
+      by: set)
     guard state.wantsValidity else {
-      return Judgement(
-        isAllowed: isAllowed, .onlyThere, dependsOnTime: true, isCurrent: isCurrent)
+      return Judgement(isAllowed: isAllowed, .onlyThere, dependsOnTime: true)
     }
     let observations = [verdict.observations, reading?.observations].compactMap(\.self)
     return Judgement(
@@ -88,8 +91,7 @@ final class RequestedWrite: WriteJudge {
         }
       },
       dependsOnTime: request.hasServerValues
-        || observations.contains { $0.inputs.contains(.now) },
-      isCurrent: isCurrent)
+        || observations.contains { $0.inputs.contains(.now) })
   }
 
   // MARK: An authorizer
@@ -121,11 +123,16 @@ final class RequestedWrite: WriteJudge {
 
 /// The last verdict of a write, for its answer, which needs nothing else of what was judged.
 final class LastVerdict: Sendable {
-  private let value = Mutex(AuthorizationVerdict.deny)
+  private let state = Mutex((verdict: AuthorizationVerdict.deny, rules: RuleSet?.none))
 
-  var verdict: AuthorizationVerdict { value.withLock { $0 } }
+  var verdict: AuthorizationVerdict { state.withLock { $0.verdict } }
 
-  func note(_ verdict: AuthorizationVerdict) { value.withLock { $0 = verdict } }
+  /// The rules that gave it; nil if an authorizer did.
+  var rules: RuleSet? { state.withLock { $0.rules } }
+
+  func note(_ verdict: AuthorizationVerdict, by rules: RuleSet?) {
+    state.withLock { $0 = (verdict, rules) }
+  }
 }
 
 extension Draft {

@@ -31,38 +31,11 @@ struct Rights: Sendable {
     reading path: Path, _ query: QueryParameters?, by identity: Identity,
     on pinned: PinnedHead, wantsTrace: Bool = false
   ) -> AuthorizationVerdict {
-    let rules = rules
-    var verdict: AuthorizationVerdict
-    if !identity.isAdministrator, let rules {
-      verdict = judge(reading: path, query, by: identity, on: pinned, rules, wantsTrace)
-    } else {
-      let state = RequestState(namespace.database) {
+    RequestedRead(path: path, query: query, identity: identity, wantsTrace: wantsTrace).verdict(
+      of: authorizer, rules, in: namespace.name, on: pinned.node, time: pinned.time,
+      RequestState(namespace.database) {
         RequestState.Pinned(head: pinned.node, time: pinned.time) { pinned.node.node }
-      }
-      let request = AuthorizationRequest(
-        .read(RuleQuery(query)), at: path, in: namespace.name, by: identity, on: state)
-      verdict = authorizer.decide(request)
-      if state.isUnreadable { verdict.decision = .deny }
-    }
-    if verdict.decision == .allow, let missing = rules?.rules?.missingIndex(for: query, at: path) {
-      verdict.decision = .noIndex(missing.message)
-    }
-    return verdict
-  }
-
-  private func judge(
-    reading path: Path, _ query: QueryParameters?, by identity: Identity, on pinned: PinnedHead,
-    _ set: RuleSet, _ wantsTrace: Bool
-  ) -> AuthorizationVerdict {
-    guard let rules = set.rules else { return .deny }
-    let request = RuleRequest(
-      [RuleRequest.Location(path)], query: RuleQuery(query), auth: identity.auth, now: pinned.time)
-    let verdict = try? pinned.node.reading { root, _ in
-      rules.decide(request, data: root, details: wantsTrace ? .trace : [])
-    }
-    guard let verdict else { return .deny }
-    return AuthorizationVerdict(
-      verdict.isAllowed ? .allow : .deny, trace: verdict.trace?.description)
+      })
   }
 
   // MARK: Writing

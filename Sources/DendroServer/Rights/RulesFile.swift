@@ -20,15 +20,16 @@ final class RulesFile: RuleSource {
     name = "the file \(path)"
     let version = FileVersion(of: path)
     let first: RuleSet
-    if let text = Self.text(of: path) {
-      first = RuleSet(compiling: text)
-    } else {
+    let reason: String
+    do throws(Unreadable) {
+      first = RuleSet(compiling: try Self.text(of: path))
+      reason = "is broken: \(Self.sentence(first.failure))"
+    } catch {
       first = RuleSet(compiling: "")
+      reason = error.reason
     }
     state = Mutex(State(current: first, version: version))
     guard first.rules == nil else { return }
-    let reason =
-      version == nil ? "cannot be read." : "is broken: \(Self.sentence(first.failure))"
     report("\(name) \(reason) Until it is mended, only administrators may read and write.")
   }
 
@@ -41,17 +42,17 @@ final class RulesFile: RuleSource {
       return (state.current, state.version == version)
     }
     if isSame { return false }
-    guard let text = Self.text(of: path) else {
-      report("\(name) cannot be read. The rules that it had stay in force.")
+    let text: String
+    do throws(Unreadable) {
+      text = try Self.text(of: path)
+    } catch {
+      report("\(name) \(error.reason) \(Self.consequence(old))")
       return false
     }
     if text == old.text, old.rules != nil { return false }
     let new = RuleSet(compiling: text)
     if let failure = new.failure {
-      let consequence =
-        old.rules == nil
-        ? "Only administrators may read and write." : "The rules that it had stay in force."
-      report("\(name) is broken: \(Self.sentence(failure)) \(consequence)")
+      report("\(name) is broken: \(Self.sentence(failure)) \(Self.consequence(old))")
       return false
     }
     state.withLock { $0.current = new }
@@ -64,8 +65,27 @@ final class RulesFile: RuleSource {
     return text.hasSuffix(".") ? text : text + "."
   }
 
-  private static func text(of path: String) -> String? {
-    BoundedFile.contents(of: path, byteLimit: RuleLimits.textBytes, followsLink: true)
-      .flatMap { String(validating: $0, as: UTF8.self) }
+  /// What a file that cannot be used leaves in force.
+  private static func consequence(_ old: RuleSet) -> String {
+    old.rules == nil
+      ? "Only administrators may read and write." : "The rules that it had stay in force."
+  }
+
+  /// Why there is no text.
+  private struct Unreadable: Error {
+    let reason: String
+  }
+
+  private static func text(of path: String) throws(Unreadable) -> String {
+    let limit = RuleLimits.textBytes
+    guard let bytes = BoundedFile.contents(of: path, byteLimit: limit, followsLink: true) else {
+      throw Unreadable(
+        reason: FileVersion(of: path).map { $0.byteCount > limit } ?? false
+          ? "has more than \(limit) bytes." : "cannot be read.")
+    }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw Unreadable(reason: "is not UTF-8.")
+    }
+    return text
   }
 }

@@ -47,25 +47,29 @@ struct LastWrite: Sendable {
   /// How often all of it is judged together, if other writes come between, before each operation is one write.
   private static let attemptMax = 3
 
-  /// Makes the write: all allowed operations at once. If rules allow them only one by one, they are so many writes.
-  ///
+  /// Makes the write: all operations at once, since one may be allowed only together with another one. If they are not,
+  /// those that are allowed by themselves; and if rules allow these only one by one, they are so many writes.
   func make(_ submit: @escaping Submission) { make(attempt: 1, submit) }
 
   private func make(attempt: Int, _ submit: @escaping Submission) {
-    let pinned = rights.namespace.engine.pin()
-    let allowed = parts.filter { isAllowed($0, on: pinned) }
+    var chosen = parts
+    if attempt > 1 {
+      let pinned = rights.namespace.engine.pin()
+      chosen = parts.filter { isAllowed($0, on: pinned) }
+    }
     guard attempt <= Self.attemptMax else {
-      for part in allowed {
-        let write = EncodedWrite(part.draft)
-        submit(write, judge(of: [part]), { _ in })
+      for part in chosen {
+        let (admitted, judge) = admission(of: [part])
+        if !admitted.isEmpty { submit(EncodedWrite(part.draft), judge, { _ in }) }
       }
       if let removal { submit(EncodedWrite(nil, system: removal), nil) { _ in } }
       return
     }
-    let draft = Draft(parts: allowed.map(\.draft))
+    let (admitted, judge) = admission(of: chosen)
+    let draft = Draft(parts: admitted.map(\.draft))
     if draft == nil, removal == nil { return }
     let write = EncodedWrite(draft.map { EncodedWrite($0) }, system: removal)
-    submit(write, judge(of: allowed)) { isDenied in
+    submit(write, judge) { isDenied in
       guard isDenied else { return }
       // Not in a completion: what is judged may have to be read.
       queue.async { make(attempt: attempt + 1, submit) }
@@ -80,17 +84,25 @@ struct LastWrite: Sendable {
     ).decision == .allow
   }
 
-  /// Judges the parts, all on the same state; nil if nobody has to.
-  private func judge(of parts: [Part]) -> (any WriteJudge)? {
+  /// Those of the parts that are not refused already, and who judges them, all on the same state; nil if nobody has to.
+  private func admission(of parts: [Part]) -> ([Part], (any WriteJudge)?) {
+    var admitted: [Part] = []
     var judges: [RequestedWrite] = []
     for part in parts {
-      guard let identity = part.identity else { continue }
-      let admission = rights.admission(
-        of: EncodedWrite(part.draft), part.draft.locations, at: part.path, by: identity)
-      if case .judged(let judge) = admission { judges.append(judge) }
+      if let identity = part.identity {
+        let admission = rights.admission(
+          of: EncodedWrite(part.draft), part.draft.locations, at: part.path, by: identity)
+        switch admission {
+        case .refused: continue
+        case .free: break
+        case .judged(let judge): judges.append(judge)
+        }
+      }
+      admitted.append(part)
     }
     // What is judged is passed on to no other server, which may make the last write itself.
-    return judges.isEmpty && !rights.namespace.isShared ? nil : JointJudge(judges)
+    let isFree = judges.isEmpty && !rights.namespace.isShared
+    return (admitted, isFree ? nil : JointJudge(judges))
   }
 }
 
@@ -102,6 +114,8 @@ private struct JointJudge: WriteJudge {
 
   /// A client may have registered many.
   var isBounded: Bool { judges.count <= 16 && judges.allSatisfy(\.isBounded) }
+
+  var isCurrent: Bool { judges.allSatisfy(\.isCurrent) }
 
   func judge(_ state: JudgedState) -> Judgement {
     let judgements = judges.map { $0.judge(state) }
@@ -116,8 +130,7 @@ private struct JointJudge: WriteJudge {
       isAllowed: judgements.allSatisfy(\.isAllowed),
       isOnlyThere
         ? .onlyThere : .wherever { before, after in hold.allSatisfy { $0(before, after) } },
-      dependsOnTime: judgements.contains(where: \.dependsOnTime)
-    ) { judgements.allSatisfy { $0.isCurrent() } }
+      dependsOnTime: judgements.contains(where: \.dependsOnTime))
   }
 }
 

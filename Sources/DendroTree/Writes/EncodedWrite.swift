@@ -58,6 +58,9 @@ package final class EncodedWrite: @unchecked Sendable {
       view.kind, at: Path(trusted: view.path), body: body, trees: [], facts: view.facts)
   }
 
+  /// Whether it has at most some hundred locations.
+  package var isShort: Bool { trees.isEmpty && body.count <= 4096 }
+
   /// Calls `use` with the write, borrowed for the time of the call.
   package func withView<R>(_ use: (WriteView) -> R) -> R {
     withExtendedLifetime(self) {
@@ -70,13 +73,14 @@ package final class EncodedWrite: @unchecked Sendable {
   /// Calls `use` with the leaf that the write sets below the root, if it sets nothing else there, and the leaf has no
   /// priority: the view is valid during the call.
   ///
-  /// - Returns: nil for any other write.
-  package func withLeaf<R>(_ use: (NodeView) -> R) -> R? {
-    guard kind == .set, !path.isRoot else { return nil }
+  /// - Returns: false for any other write.
+  package func withLeaf(_ use: (NodeView) -> Void) -> Bool {
+    guard kind == .set, !path.isRoot else { return false }
     return withExtendedLifetime(self) {
       body.withBytes { bytes in
-        guard let start = bytes.baseAddress, BodyBytes.isPlainLeaf(start) else { return nil }
-        return use(NodeView(packedLeaf: start))
+        guard let start = bytes.baseAddress, BodyBytes.isPlainLeaf(start) else { return false }
+        use(NodeView(packedLeaf: start))
+        return true
       }
     }
   }

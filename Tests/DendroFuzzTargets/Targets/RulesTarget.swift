@@ -33,7 +33,8 @@ extension FuzzTarget {
       ] {
         let verdict = rules.decide(
           request, data: old, newData: new, details: [.trace, .observations])
-        try require(verdict.stepCount <= RuleLimits.steps, "too many steps")
+        try require(
+          verdict.stepCount <= RuleLimits.steps + 4 * RuleLimits.stepsPerLocation, "too many steps")
         let again = rules.decide(request, data: old, newData: new)
         try require(again.isAllowed == verdict.isAllowed, "another verdict")
         try require(

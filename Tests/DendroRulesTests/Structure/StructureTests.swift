@@ -112,7 +112,7 @@ struct StructureTests {
   func indexes() throws {
     let rules = try Bench(
       """
-      {".indexOn": ".value", "d": {".indexOn": ["a", "dim/height"], "$k": {".indexOn": "k"},
+      {".indexOn": ".value", "d": {".indexOn": ["a", "dim/height"], "$k": {".indexOn": "/k/"},
        "s": {}}}
       """
     ).rules

@@ -94,5 +94,8 @@ struct TextTests {
         "1:12: 'a' is there twice. The last one counts.",
         "1:34: '.read' is there twice. The last one counts.",
       ])
+    let rules = try Rules("{\"rules\": {\".read\": \"now > 1\"}, \"rules\": {}}")
+    #expect(
+      rules.warnings.map(\.description) == ["1:2: 'rules' is there twice. The last one counts."])
   }
 }
