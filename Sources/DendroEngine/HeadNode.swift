@@ -86,6 +86,13 @@ package struct PinnedHead: Sendable {
   package let time: Int64
 }
 
+extension PinnedHead {
+  /// Another tree in place of the head.
+  package init(_ root: Node, inPlaceOf head: PinnedHead) {
+    self.init(node: HeadNode(root), lsn: head.lsn, time: head.time)
+  }
+}
+
 /// Whether all pages that were read since it was made could be read. Valid within the call of
 /// `HeadNode.reading` alone, which keeps the source of the pages alive: no reference is counted.
 package struct ReadingCheck {

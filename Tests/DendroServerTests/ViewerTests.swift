@@ -208,4 +208,27 @@ struct ViewerTests {
       #expect(try http("GET", "/.viewer/past.json?path=/&at=0", nil, administrator).status == 200)
     }
   }
+
+  @Test("a past state is for those who might have read it then, and may read the place now")
+  func pastRights() async throws {
+    let rules = "{\"rules\":{\"gated\":{\".read\":\"root.child('flag').val() === true\"}}}"
+    let folder = try TemporaryFolder()
+    let database = try await Database.open(at: folder.path + "/db")
+    let server = try await DatabaseServer.start(serving: database)
+    let http = try HTTPClient(port: server.port)
+    let owner = ["Authorization": "Bearer owner"]
+    for (place, value) in [
+      ("flag", "false"), ("gated", "\"private\""), ("flag", "true"), ("gated", "\"public\""),
+    ] {
+      #expect(try http("PUT", "/\(place).json", value, owner).status == 200)
+    }
+    #expect(try http("PUT", "/.settings/rules.json", rules, owner).status == 200)
+    let past = { (lsn: Int) in "/.viewer/past.json?path=/gated&at=\(lsn)" }
+    #expect(try http("GET", past(2)).status == 401)
+    #expect(try http("GET", past(2), nil, owner).body == "{\"data\":\"private\"}")
+    #expect(try http("GET", past(3)).body == "{\"data\":\"private\"}")
+    #expect(try http("GET", past(4)).body == "{\"data\":\"public\"}")
+    await server.stop()
+    try await database.close()
+  }
 }

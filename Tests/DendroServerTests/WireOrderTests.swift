@@ -119,6 +119,55 @@ struct WireOrderTests {
     }
   }
 
+  @Test("what a client has sent before it leaves is done before its last write")
+  func leaving() async throws {
+    let closing: [UInt8] = [0x03, 0xE8]
+    try await serving { served in
+      let watcher = try WebSocketClient(served)
+      _ = try watcher("q", "{\"p\":\"/x\",\"h\":\"\"}")
+      _ = try watcher("q", "{\"p\":\"/y\",\"h\":\"\"}")
+      // It is parsed on another thread.
+      let long = "{" + (0..<5000).map { "\"k\($0)\":\"a text\"" }.joined(separator: ",") + "}"
+      for round in 0..<10 {
+        let client = try WebSocketClient(served)
+        #expect(try client("o", "{\"p\":\"/x\",\"d\":\"off\"}") == [ok])
+        try client.request("p", "{\"p\":\"/x\",\"d\":\(long)}")
+        try client.frame(0x8, closing)
+        #expect(try watcher.push().contains("k4999"), "round \(round)")
+        #expect(try watcher.push().contains("off"), "round \(round)")
+      }
+      for round in 0..<10 {
+        let client = try WebSocketClient(served)
+        #expect(try client("o", "{\"p\":\"/y\",\"d\":\"old\"}") == [ok])
+        try client.request("oc", "{\"p\":\"/y\",\"d\":null}")
+        try client.request("o", "{\"p\":\"/y\",\"d\":\"new \(round)\"}")
+        try client.frame(0x8, closing)
+        #expect(try watcher.push().contains("new \(round)"))
+      }
+      // What no client sends ends what waits behind it, and not the last write.
+      let client = try WebSocketClient(served)
+      #expect(try client("o", "{\"p\":\"/y\",\"d\":\"end\"}") == [ok])
+      try client.request("p", "{\"p\":\"/x\",\"d\":1,\"h\":\"none\"}")
+      try client.send("{}")
+      #expect(try watcher.push().contains("end"))
+    }
+  }
+
+  @Test("a client that comes back sees its last write, whatever its connection before was doing")
+  func comingBack() async throws {
+    try await serving { served in
+      let long = "{" + (0..<5000).map { "\"k\($0)\":\"a text\"" }.joined(separator: ",") + "}"
+      for round in 0..<20 {
+        let client = try WebSocketClient(served)
+        #expect(try client("o", "{\"p\":\"/x\",\"d\":\"off \(round)\"}") == [ok])
+        for _ in 0..<3 { try client.request("p", "{\"p\":\"/x\",\"d\":\(long)}") }
+        let next = try Transport.webSocket.client(served, after: client.session)
+        let shown = "{\"s\":\"ok\",\"d\":\"off \(round)\"}"
+        #expect(try next("g", "{\"p\":\"/x\"}") == [shown])
+      }
+    }
+  }
+
   @Test(
     "values that are read once come between the pushes: none is older than one before it",
     arguments: Transport.allCases)

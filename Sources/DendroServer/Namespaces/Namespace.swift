@@ -32,6 +32,8 @@ package final class Namespace: Sendable {
   private let uses = Mutex((count: 0, end: ContinuousClock.now))
   /// For writes that may wait for this database's disk, in their order.
   let writing = DispatchQueue(label: "dendro-writing")
+  /// The sessions that have ended and whose last write is not made yet.
+  let leaving = DispatchGroup()
   /// For work that takes long.
   let turns: FairQueue
   /// For messages that wait for others, or are long.
@@ -185,8 +187,9 @@ package final class Namespace: Sendable {
 
   /// Ends the listens; the database stays open.
   func end() {
-    // The last writes of sessions.
+    // The last writes of sessions: they come behind what clients have sent before they left.
     writing.sync {}
+    _ = leaving.wait(timeout: .now() + .seconds(10))
     database.endServing()
     engine.sharedLog?.handleRequests(with: nil)
     // It holds this object.

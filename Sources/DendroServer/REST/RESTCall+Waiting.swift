@@ -1,6 +1,8 @@
 import DendroEngine
 import DendroProtocol
+import DendroRules
 import DendroStorage
+import DendroTree
 import Dispatch
 
 // A client that has written at another server, or read there, reads here what it has seen.
@@ -13,6 +15,14 @@ extension RESTCall {
     _ lsn: UInt64?, in namespace: Namespace, _ body: @escaping @Sendable () -> Void
   ) {
     guard let lsn, namespace.engine.head.lsn.rawValue < lsn else { return body() }
+    // Who may read nothing, whatever the data is, does not wait for it.
+    let rights = service.rights(in: namespace)
+    guard
+      rights.rules(for: identity) != nil
+        || service.authorizer.mayAllow(
+          .read(RuleQuery(request.query)), at: request.resource.path ?? .root, in: namespace.name,
+          identity)
+    else { return refuse(.permissionDenied) }
     let limit = min(request.timeout ?? Self.waitLimit, Self.waitLimit)
     wait(for: lsn, in: namespace, until: .now + limit, pause: .milliseconds(1), body)
   }
@@ -26,11 +36,9 @@ extension RESTCall {
     pause: Duration, _ body: @escaping @Sendable () -> Void
   ) {
     service.workers.asyncAfter(deadline: .now() + .nanoseconds(Int(pause / .nanoseconds(1)))) {
-      let shown = namespace.engine.head.lsn.rawValue
-      if shown >= lsn { return body() }
+      if namespace.engine.head.lsn.rawValue >= lsn { return body() }
       guard .now < deadline else {
-        return refuse(
-          RESTError(504, "This server shows write \(shown), and not \(lsn) yet."))
+        return refuse(RESTError(504, "This server does not show write \(lsn) yet."))
       }
       wait(
         for: lsn, in: namespace, until: deadline, pause: min(pause * 2, Self.pauseMax), body)

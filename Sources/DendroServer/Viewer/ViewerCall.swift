@@ -85,7 +85,12 @@ struct ViewerCall: Sendable {
     else { return refuse(.badRequest("path and at say what to show, and after which write")) }
     guard allows(path, identity, namespace) else { return refuse(.permissionDenied) }
     do throws(EngineError) {
-      let node = try viewer.state(of: namespace, at: LogSequenceNumber(lsn)).node(at: path)
+      let past = try viewer.state(of: namespace, at: LogSequenceNumber(lsn))
+      // Who may read it now may not have been allowed to then.
+      let verdict = service.rights(in: namespace).verdict(
+        reading: path, nil, by: identity, on: PinnedHead(past, inPlaceOf: namespace.engine.pin()))
+      guard verdict.decision == .allow else { return refuse(.permissionDenied) }
+      let node = past.node(at: path)
       if target["whole"] == nil {
         return finish(Array("{\"data\":".utf8) + ShallowText.whole(node) + [UInt8(ascii: "}")])
       }

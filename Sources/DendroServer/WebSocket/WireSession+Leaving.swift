@@ -98,20 +98,54 @@ extension WireSession {
   /// Closes the connection, whose end ends the session.
   func close() { connection.close(1000) }
 
-  /// The connection is gone: writes what was to be written then.
-  func end() {
-    let (isFirst, listens) = state.withLock { state in
+  /// The connection is gone: writes what was to be written then, behind what the client has sent before.
+  ///
+  /// - Parameter then: called once that was written.
+  func end(then: @escaping @Sendable () -> Void = {}) {
+    let (isFirst, isFinished, listens) = state.withLock { state in
+      if !state.isFinished { state.finished.append(then) }
       defer {
         state.isEnded = true
         state.listens = [:]
         state.lagging = [:]
         state.heldAnswers = []
       }
-      return (!state.isEnded, state.listens)
+      return (!state.isEnded, state.isFinished, state.listens)
     }
+    if isFinished { return then() }
     guard isFirst else { return }
+    namespace.leaving.enter()
     for listen in listens.values { listen.stop(namespace.hub) }
+    hasEnded.store(true, ordering: .sequentiallyConsistent)
+    finishIfIdle()
+  }
+
+  /// Makes the last write if the client has left and nothing that it has sent waits or is performed.
+  func finishIfIdle() {
+    let isIdle = state.withLock { state in
+      guard state.isEnded, !state.isFinishing, !state.isWaiting,
+        !isPerforming.load(ordering: .sequentiallyConsistent)
+      else { return false }
+      state.isFinishing = true
+      return true
+    }
+    // It may wait for the disk.
+    if isIdle { namespace.writing.async { self.finish() } }
+  }
+
+  private func finish() {
+    makeLastWrite()
     service.sessions.remove(self)
+    let finished = state.withLock { state in
+      state.isFinished = true
+      defer { state.finished = [] }
+      return state.finished
+    }
+    for body in finished { body() }
+    namespace.leaving.leave()
+  }
+
+  private func makeLastWrite() {
     kept.withLock { session in
       let isKept = session?.isKept == true
       let registrants = session?.registrants ?? Registrants()

@@ -30,6 +30,10 @@ final class WireSession: Sendable {
   let passedByteCount = Atomic<Int>(0)
   /// Whether the client had signed in when its sessions were last told.
   let hasSignedIn = Atomic<Bool>(false)
+  /// Whether a message is performed on the connection's thread.
+  let isPerforming = Atomic<Bool>(false)
+  /// As in the state, for the connection's thread.
+  let hasEnded = Atomic<Bool>(false)
 
   struct State {
     var authentication = Authentication.anonymous
@@ -48,7 +52,16 @@ final class WireSession: Sendable {
     var behindWrites: BehindWrites?
     /// Whether messages have to wait.
     var isWaiting = false
+    /// Whether the client has sent what no client sends: nothing that follows is looked at.
+    var isRefused = false
+    /// The client has left. Of what it has sent before, its writes are still made, and what it wants written then is
+    /// registered; it is written behind them.
     var isEnded = false
+    /// Whether the last write is made, or was.
+    var isFinishing = false
+    var isFinished = false
+    /// Called once the last write was made.
+    var finished: [@Sendable () -> Void] = []
     /// What is registered for the end, as it was counted.
     var keptByteCount = 0
   }
@@ -82,8 +95,11 @@ final class WireSession: Sendable {
     // What is not in memory yet is read from the disk.
     let isLong = message.count > Self.inlineByteCountMax || !namespace.isLoaded
     let (isEnded, isHeld, begins) = state.withLock { state in
-      if state.isEnded { return (true, false, false) }
-      guard state.isWaiting || isLong else { return (false, false, false) }
+      if state.isEnded || state.isRefused { return (true, false, false) }
+      guard state.isWaiting || isLong else {
+        isPerforming.store(true, ordering: .relaxed)
+        return (false, false, false)
+      }
       let item = Inbox.Item.message(message)
       state.waiting.append(item)
       connection.account.add(item.byteCount, isExempt: true)
@@ -92,7 +108,11 @@ final class WireSession: Sendable {
     }
     if isEnded { return false }
     if begins { performWaiting() }
-    return isHeld || perform(message) != .refused
+    if isHeld { return true }
+    let outcome = perform(message)
+    isPerforming.store(false, ordering: .sequentiallyConsistent)
+    if hasEnded.load(ordering: .sequentiallyConsistent) { finishIfIdle() }
+    return outcome != .refused
   }
 
   /// What became of a message.
@@ -104,13 +124,15 @@ final class WireSession: Sendable {
     case refused
   }
 
-  private func perform(_ message: [UInt8]) -> Outcome {
+  /// - Parameter hasLeft: whether the client has: then what it has asked for is not looked at.
+  private func perform(_ message: [UInt8], hasLeft: Bool = false) -> Outcome {
     switch WireMessage(message) {
     case .malformed: return .refused
     case .other, .acknowledgement, .endOfTransmission: break
     case .ping: connection.send(WireText.pong)
     case .request(let request):
       switch request.action {
+      case .success(let action) where hasLeft && !action.outlivesClient: break
       case .success(let action): return perform(action, request.number)
       case .failure(let error): refuse(request.number, error)
       }
@@ -141,25 +163,40 @@ final class WireSession: Sendable {
   private func performSome() {
     var byteCount = 0
     while byteCount < Self.inlineByteCountMax {
-      let message = state.withLock { state -> [UInt8]? in
+      let (message, hasLeft) = state.withLock { state -> ([UInt8]?, Bool) in
         let before = state.waiting.byteCount
-        let next = state.isEnded ? nil : state.waiting.popFirst()
+        let next = state.waiting.popFirst()
         connection.account.add(state.waiting.byteCount - before, isExempt: true)
-        if case .message(let message) = next { return message }
+        if case .message(let message) = next { return (message, state.isEnded) }
         state.waiting = Inbox()
         state.isWaiting = false
-        return nil
+        return (nil, state.isEnded)
       }
-      // The connection may be read from again.
-      guard let message else { return connection.wake() }
+      guard let message else {
+        if hasLeft { return finishIfIdle() }
+        // The connection may be read from again.
+        return connection.wake()
+      }
       byteCount += message.count
-      switch perform(message) {
+      switch perform(message, hasLeft: hasLeft) {
       case .performed: break
       case .deciding: return
-      case .refused: return connection.refuseMessage()
+      case .refused: return refuseRest()
       }
     }
     performWaiting()
+  }
+
+  /// Drops what waits behind a message that no client sends, and closes the connection.
+  private func refuseRest() {
+    state.withLock { state in
+      connection.account.add(-state.waiting.byteCount, isExempt: true)
+      state.waiting = Inbox()
+      state.isWaiting = false
+      state.isRefused = true
+    }
+    finishIfIdle()
+    connection.refuseMessage()
   }
 
   /// Whether so much waits that no more is to be read.

@@ -80,11 +80,10 @@ final class WireSessions: Sendable {
     // Behind the end of a connection that is gone already.
     namespace.writing.async { [self] in
       if let session = self[id], session.namespace === namespace {
-        session.end()
-        session.close()
-      } else if !namespace.isOwn(session: id) {
-        namespace.endElsewhere(session: id)
+        session.end(then: body)
+        return session.close()
       }
+      if !namespace.isOwn(session: id) { namespace.endElsewhere(session: id) }
       body()
     }
   }
