@@ -27,8 +27,9 @@ extension Engine {
       let started = ContinuousClock.now
       let path = try WorkingDirectory.absolute(path)
       let directory = try EngineClosings.retry { () throws(StorageError) in
-        try DatabaseDirectory.open(
-          path, environment: environment, mode: mode.ofDirectory)
+        mode == .readOnly
+          ? try DatabaseDirectory.openMended(path, environment: environment)
+          : try DatabaseDirectory.open(path, environment: environment, mode: mode.ofDirectory)
       }
       do throws(StorageError) {
         let lease = try directory.lease()

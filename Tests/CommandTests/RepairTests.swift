@@ -233,6 +233,15 @@ struct RepairTests {
       #expect(refused.status == 2 && refused.output.isEmpty)
       #expect(refused.errors.contains(#"'dendro repair 'it'\''s' NEW' saves"#), "\(refused.errors)")
     }
+    // Advice names the one that is damaged.
+    try fill("good")
+    for words in [["compare", "good", "db"], ["diff", "good", "--with", "db"]] {
+      #expect(try dendro.run(words).errors.contains("'dendro repair db NEW' saves"), "\(words)")
+    }
+    // A state that is restored keeps its time.
+    let restored = try dendro("restore", "db", "restored", "--at", "2", "--json").object
+    let time = try #require(restored["time"] as? Int)
+    #expect(time > 1_700_000_000_000)
     let salvage = try dendro("get", "db", "--salvage")
     #expect(salvage.status == 0 && salvage.output == good)
     #expect(salvage.errors.contains("its state after write 2, which is proven, of 12"))

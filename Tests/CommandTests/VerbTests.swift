@@ -188,6 +188,8 @@ struct VerbTests {
     let refused = try dendro("remove", "db", "/")
     #expect(refused.status == 64)
     #expect(refused.errors.contains("--force"))
+    let emptied = try dendro("set", "db", "/", "null")
+    #expect(emptied.status == 64 && emptied.errors.contains("--force"))
     #expect(try export() == #"{"b":2}"#)
     #expect(try dendro("remove", "db", "/", "--force").status == 0)
     #expect(try dendro("get", "db").status == 1)

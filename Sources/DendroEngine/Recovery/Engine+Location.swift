@@ -19,8 +19,8 @@ extension Engine {
   ) throws(EngineError) -> HistoryState {
     let recovered: Recovery.Result
     do throws(StorageError) {
-      let directory = try DatabaseDirectory.open(
-        try WorkingDirectory.absolute(path), environment: environment, mode: .readOnly)
+      let directory = try DatabaseDirectory.openMended(
+        try WorkingDirectory.absolute(path), environment: environment)
       defer { directory.close() }
       var recovery = Recovery(
         directory: directory, readsAll: false, progress: progress,

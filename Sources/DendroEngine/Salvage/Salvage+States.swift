@@ -78,8 +78,10 @@ extension Salvage {
       return lsn == plan.last ? try assembled() : nil
     }
     var roots = try roots(of: base)
-    try apply(after: base, through: lsn, to: &roots)
-    return HistoryState(roots: roots, lsn: lsn)
+    guard let time = try apply(after: base, through: lsn, to: &roots) else {
+      return HistoryState(roots: roots, lsn: lsn, time: try time(of: base))
+    }
+    return HistoryState(roots: roots, lsn: lsn, time: time)
   }
 
   /// The last state that is proven; nil if none is.
@@ -115,11 +117,13 @@ extension Salvage {
       CheckpointReader.open(directory, lsn: base), progress: progress)
   }
 
+  /// - Returns: the time of the last write, in milliseconds since 1970; nil if none was applied.
   private func apply(
     after lsn: LogSequenceNumber, through last: LogSequenceNumber, to roots: inout TreeRoots
-  ) throws(StorageError) {
-    guard lsn < last else { return }
+  ) throws(StorageError) -> Int64? {
+    guard lsn < last else { return nil }
     var trees = roots
+    var time: Int64?
     // The only references change in place.
     roots = TreeRoots()
     _ = try read { (item) throws(StorageError) in
@@ -127,11 +131,15 @@ extension Salvage {
         record.firstLSN <= last
       else { return }
       _ = RecordWrites.forEach(record, payload) { logged in
-        if logged.lsn > lsn, logged.lsn <= last { trees.apply(logged) }
+        if logged.lsn > lsn, logged.lsn <= last {
+          trees.apply(logged)
+          time = logged.time
+        }
         return logged.lsn < last
       }
     }
     roots = trees
+    return time
   }
 }
 

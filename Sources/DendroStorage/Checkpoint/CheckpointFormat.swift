@@ -36,6 +36,19 @@ package struct CheckpointHeader: Hashable, Sendable {
     self.logChecksum = logChecksum
   }
 
+  /// The bytes that are known without the header: the magic and the number of the write, which the file's name has too.
+  static func knownPlaces(lsn: LogSequenceNumber) -> [(offset: Int, bytes: [UInt8])] {
+    func bytes(_ value: UInt64) -> [UInt8] { withUnsafeBytes(of: value.littleEndian) { Array($0) } }
+    return [(0, bytes(magic)), (40, bytes(lsn.rawValue))]
+  }
+
+  /// - Parameter bytes: all of a header.
+  static func isChecksumRight(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    let end = byteCount - 4
+    return UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: end, as: UInt32.self))
+      == Checksum.short(UnsafeRawBufferPointer(rebasing: bytes[..<end]), seed: 0)
+  }
+
   init(decoding bytes: UnsafeRawBufferPointer, path: String) throws(StorageError) {
     var reader: FieldReader
     (reader, format) = try FileFormat.check(

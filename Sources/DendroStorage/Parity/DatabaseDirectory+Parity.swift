@@ -96,6 +96,35 @@ extension DatabaseDirectory {
     return mendings
   }
 
+  /// Opens a directory for reading. If its last segment has parity, as in an archive, that reads as it was: what is missing or
+  /// damaged at its end would look like what a crash leaves.
+  ///
+  /// - Throws: as `open`; `.corrupt` if parity cannot give back all that the segment has lost.
+  /// - Complexity: O(bytes of that segment).
+  package static func openMended(
+    _ path: String, environment: Environment
+  ) throws(StorageError) -> DatabaseDirectory {
+    let directory = try open(path, environment: environment, mode: .readOnly)
+    do throws(StorageError) {
+      let contents = try directory.contents()
+      guard let name = contents.segments.last?.fileName,
+        contents.parityFiles.contains(FileName.parityName(of: name))
+      else { return directory }
+      let mending = try Mending(of: name, in: directory)
+      if let offset = mending.unmendedOffset {
+        throw .corrupt(
+          path: mending.path, offset: offset, expected: "the bytes that its parity knows",
+          found: "others, or the end of the file")
+      }
+      let mended = try directory.mended(by: [mending])
+      if mended !== directory { directory.close() }
+      return mended
+    } catch {
+      directory.close()
+      throw error
+    }
+  }
+
   /// The directory as its parity mends it, for reading: the damaged blocks of its files read as they were.
   ///
   /// - Returns: the directory itself if nothing is mended.

@@ -36,6 +36,12 @@ package struct Mending: Sendable {
   /// in them.
   package private(set) var lostEnd: Range<UInt64>?
 
+  /// Where the first byte is that was damaged or is lost, and is not mended; nil if there is none.
+  var unmendedOffset: UInt64? {
+    let damaged = damaged.first { range in !mended.contains { $0.contains(range.lowerBound) } }
+    return damaged?.lowerBound ?? lostEnd?.lowerBound
+  }
+
   package var state: State {
     if isOfOther { return .other }
     if damagedBlockCount > 0 {

@@ -36,7 +36,7 @@ package final class CheckpointSalvage: Sendable {
     let path = directory.path(ofCheckpoint: lsn)
     var problems: [LogCursor.Problem] = []
     do throws(StorageError) {
-      return try header(try directory.fileSystem.open(at: path, .read), path, &problems)
+      return try header(try directory.fileSystem.open(at: path, .read), path, lsn, &problems)
     } catch {
       guard case .corrupt = error else { throw error }
       return nil
@@ -53,7 +53,7 @@ package final class CheckpointSalvage: Sendable {
     file = try directory.fileSystem.open(at: path, .read)
     byteCount = try file.size(path: path)
     var problems: [LogCursor.Problem] = []
-    header = try Self.header(file, path, &problems)
+    header = try Self.header(file, path, lsn, &problems)
     guard header.lsn == lsn else {
       throw .corrupt(
         path: path, offset: 40, expected: "LSN \(lsn), as the name says", found: "\(header.lsn)")
@@ -109,7 +109,8 @@ package final class CheckpointSalvage: Sendable {
   }
 
   private static func header(
-    _ file: any File, _ path: String, _ problems: inout [LogCursor.Problem]
+    _ file: any File, _ path: String, _ lsn: LogSequenceNumber,
+    _ problems: inout [LogCursor.Problem]
   ) throws(StorageError) -> CheckpointHeader {
     var buffer = RawBuffer()
     buffer.reserve(CheckpointHeader.byteCount)
@@ -120,16 +121,54 @@ package final class CheckpointSalvage: Sendable {
     do throws(StorageError) {
       return try CheckpointHeader(decoding: bytes, path: path)
     } catch {
-      guard case .corrupt(_, let offset, let expected, let found) = error,
-        let header = correctedByOneBit(
-          bytes, { try? CheckpointHeader(decoding: $0, path: path) })
-      else { throw error }
+      guard case .corrupt(_, let offset, let expected, let found) = error else { throw error }
+      if let header = correctedByOneBit(bytes, { try? CheckpointHeader(decoding: $0, path: path) })
+      {
+        problems.append(
+          LogCursor.Problem(
+            path: path, offset: offset, expected: expected,
+            found: "\(found); one bit has changed, and which one is known"))
+        return header
+      }
+      guard let header = try lostHeader(bytes, file, path, lsn) else { throw error }
       problems.append(
         LogCursor.Problem(
-          path: path, offset: offset, expected: expected,
-          found: "\(found); one bit has changed, and which one is known"))
+          path: path, offset: offset, expected: expected, found: "\(found); what it was is known"))
       return header
     }
+  }
+
+  /// The header of which a byte has changed, and besides what it has in common with others or with the file's name: its
+  /// checksum holds then, and the salt in it is that of the footer's, which is longer.
+  ///
+  /// - Parameter bytes: what is left of it.
+  /// - Returns: nil if no header is found.
+  private static func lostHeader(
+    _ bytes: UnsafeRawBufferPointer, _ file: any File, _ path: String, _ lsn: LogSequenceNumber
+  ) throws(StorageError) -> CheckpointHeader? {
+    guard bytes.count == CheckpointHeader.byteCount else { return nil }
+    let byteCount = try file.size(path: path)
+    let places = CheckpointHeader.knownPlaces(lsn: lsn)
+    // Each of them as it is, and as it should be.
+    for chosen in 0..<(1 << places.count) {
+      var copy = Array(bytes)
+      for (index, place) in places.enumerated() where chosen & 1 << index != 0 {
+        copy.replaceSubrange(place.offset..<place.offset + place.bytes.count, with: place.bytes)
+      }
+      for offset in copy.indices {
+        let old = copy[offset]
+        for byte in UInt8.min...UInt8.max {
+          copy[offset] = byte
+          guard copy.withUnsafeBytes(CheckpointHeader.isChecksumRight),
+            let header = copy.withUnsafeBytes({ try? CheckpointHeader(decoding: $0, path: path) }),
+            (try? footer(file, path, byteCount, header)) != nil
+          else { continue }
+          return header
+        }
+        copy[offset] = old
+      }
+    }
+    return nil
   }
 
   private static func footer(

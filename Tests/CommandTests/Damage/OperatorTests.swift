@@ -45,6 +45,32 @@ struct OperatorTests {
       ))
   }
 
+  @Test(
+    "what an archive has lost at its end is no torn write: its parity gives it back, or it is damage",
+    arguments: [true, false])
+  func endOfArchive(isCut: Bool) throws {
+    try set(1...400)
+    try dendro("backup", "db", "archive", "--incremental")
+    let log = try #require(try folder.names(in: "archive").last { $0.hasSuffix(".log") })
+    let file = "archive/\(log)"
+    let whole = folder.bytes(file)
+    var bytes = whole
+    if isCut {
+      bytes.removeLast(206)
+    } else {
+      for index in bytes.indices.suffix(206) { bytes[index] = ~bytes[index] }
+    }
+    try folder.write(bytes, to: file)
+    #expect(try dendro("restore", "archive", "new", "--json").object["leaves"] as? Int == 400)
+    #expect(try dendro("get", "archive", "/k400").output == "\"value 400\"\n")
+    #expect(try dendro("log", "archive", "--json").output.split(separator: "\n").count == 400)
+    // More than parity gives back.
+    try folder.write(whole.prefix(whole.count / 2), to: file)
+    let outcome = try dendro("restore", "archive", "other")
+    #expect(outcome.status == 2, "\(outcome.output)")
+    #expect(!FileManager.default.fileExists(atPath: "\(folder.path)/other"))
+  }
+
   @Test("a file that is missing beside its parity is named")
   func missingFile() throws {
     try set(1...20)

@@ -128,7 +128,7 @@ struct SalvageTests {
     #expect(try dendro("get", "new", "/users/\(first)").output == "null\n")
   }
 
-  @Test("a checkpoint's header, index and footer have a second way each", arguments: [0, 1, 2])
+  @Test("a checkpoint's header, index and footer have a second way each", arguments: 0...4)
   func secondWay(kind: Int) throws {
     let (name, size) = try backUp()
     let good = try dendro("export", "db").output
@@ -136,7 +136,12 @@ struct SalvageTests {
       switch kind {
       case 0: file.change(20..<21) { $0 ^ 1 }
       case 1: file.change(size - 80..<size - 70) { _ in 0 }
-      default: file.change(size - 64..<size) { _ in 0 }
+      case 2: file.change(size - 64..<size) { _ in 0 }
+      case 3: file.change(34..<35) { $0 ^ 0x5A }
+      default:
+        file.change(0..<8) { _ in 0x58 }
+        file.change(40..<48) { _ in 0xFF }
+        file.change(50..<51) { $0 ^ 0xFF }
       }
     }
     #expect(try dendro("verify", "db").status == 2)

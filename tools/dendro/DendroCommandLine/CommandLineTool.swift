@@ -88,7 +88,8 @@ package enum CommandLineTool {
     do {
       code = try command.run(arguments)
     } catch {
-      throw Failure(describing: error).fitting(command).naming(arguments.positional(0))
+      throw Failure(describing: error).fitting(command)
+        .naming(arguments.positional + ["with"].compactMap(arguments.value))
     }
     // The verb ended in order, but its caller must see that it did not finish.
     return code == .interrupted ? Interruption.exitStatus : code.rawValue

@@ -28,10 +28,8 @@ extension Command {
         return isThere ? .success : .problem
       }
       let lsn = try session.closing {
-        if location.path.isRoot, isThere, !location.isPriority {
-          try Terminal.confirm(
-            "This removes the whole tree, \(Format.count(node.leafCount(), "leaf")).",
-            force: arguments.has(.force))
+        if location.path.isRoot, !location.isPriority {
+          try Terminal.confirmRemovingAll(of: node, arguments)
         }
         return try session.write(
           location.isPriority ? .setPriority(location.path, nil) : .remove(location.path))
@@ -39,4 +37,14 @@ extension Command {
       try OneWrite.report(lsn, arguments)
       return lsn != nil ? .success : .problem
     })
+}
+
+extension Terminal {
+  /// Asks before the whole tree is removed, if there is anything; see `confirm`.
+  static func confirmRemovingAll(of root: Node, _ arguments: Arguments) throws {
+    if root.isEmpty { return }
+    try confirm(
+      "This removes the whole tree, \(Format.count(root.leafCount(), "leaf")).",
+      force: arguments.has(.force))
+  }
 }

@@ -5,13 +5,13 @@ extension Command {
   static let set = Command(
     name: "set", summary: "replace what is at a location",
     discussion: """
-      VALUE is JSON, also in export form ({".value": …, ".priority": …}); null removes. PATH may end in
-      .priority. {".sv": "timestamp"} stands for the time of the write in milliseconds since 1970, and
+      VALUE is JSON, also in export form ({".value": …, ".priority": …}); null removes, and before it removes
+      the whole tree, the command asks; without a terminal it needs --force. PATH may end in .priority. {".sv": "timestamp"} stands for the time of the write in milliseconds since 1970, and
       {".sv": {"increment": N}} for what is there plus N. If DIRECTORY is new or empty, a database is
       made there.
       """,
     parameters: [.directory, .path, .value],
-    options: [.string, .noCreate, .durability, .wait, .json],
+    options: [.string, .force, .noCreate, .durability, .wait, .json],
     examples: [
       Example(line: "dendro set db /users/ada '{\"name\": \"Ada\"}'", summary: "a subtree"),
       Example(line: "dendro set db /users/ada/name Ada --string", summary: "a string"),
@@ -30,6 +30,9 @@ extension Command {
             .problem,
             "there is nothing at \("\(location.path)".shortened(to: 80)) that could have a priority"
           )
+        }
+        if case .remove(let path) = draft.write, path.isRoot {
+          try Terminal.confirmRemovingAll(of: session.engine.view(at: .root), arguments)
         }
         return try session.write(draft)
       }

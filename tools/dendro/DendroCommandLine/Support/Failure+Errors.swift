@@ -42,7 +42,13 @@ extension Failure {
     case .io(_, let path, _, .notDirectory):
       self.init(.inputOutput, "\(path) is a file, or below one: a database is a directory")
     case .io, .ownershipLost: self.init(.inputOutput, "\(error)")
-    case .corrupt, .missing, .limit: self.init(.damaged, "\(error)", hint: Failure.damageHint)
+    case .corrupt(let path, _, _, _):
+      self.init(.damaged, "\(error)", hint: Failure.damageHint)
+      damagedDirectory = path.lastIndex(of: "/").map { String(path[..<$0]) }
+    case .missing(let directory, _, _):
+      self.init(.damaged, "\(error)", hint: Failure.damageHint)
+      damagedDirectory = directory
+    case .limit: self.init(.damaged, "\(error)", hint: Failure.damageHint)
     case .unsupportedVersion, .unsupportedFeatures:
       self.init(.unavailable, "\(error)", hint: "a newer dendro reads it")
     case .locked:
@@ -79,9 +85,17 @@ extension Failure {
     return failure
   }
 
-  /// The hint with the directory of the command line in it.
-  func naming(_ directory: String?) -> Failure {
-    guard let directory, code == .damaged else { return self }
+  /// The hint with that of these words in it that is the damaged directory; the directory itself if none is, and the first word
+  /// if it is not known which one is damaged.
+  func naming(_ words: [String]) -> Failure {
+    guard code == .damaged else { return self }
+    let named = words.first { word in
+      guard let damagedDirectory else { return true }
+      var path = (try? Arguments.absolutePath(word, "DIRECTORY")) ?? word
+      while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+      return path == damagedDirectory
+    }
+    guard let directory = named ?? damagedDirectory else { return self }
     var failure = self
     // As a shell takes it back.
     let plain = directory.utf8.allSatisfy { byte in

@@ -4,6 +4,8 @@ struct Failure: Error {
   var message: String
   /// What the user can do about it.
   var hint: String?
+  /// The directory that is damaged; nil if that is not known.
+  var damagedDirectory: String?
 
   init(_ code: ExitCode, _ message: String, hint: String? = nil) {
     self.code = code

@@ -14,7 +14,7 @@ extension ClusterAction {
         do throws(RepairFailure) {
           _ = try repair.restore { progress.show($0, trouble: $1) }
         } catch {
-          throw Failure(error).naming(arguments.positional[1] + "/data")
+          throw Failure(error).naming([arguments.positional[1] + "/data"])
         }
       }
       let terminal = try Terminal(color: arguments.value("color"))
@@ -50,7 +50,7 @@ extension ClusterAction {
         do throws(RepairFailure) {
           place = try repair.acceptLoss()
         } catch {
-          throw Failure(error).naming(arguments.positional[1] + "/data")
+          throw Failure(error).naming([arguments.positional[1] + "/data"])
         }
       }
       let terminal = try Terminal(color: arguments.value("color"))
@@ -81,7 +81,7 @@ extension ClusterAction {
     do throws(RepairFailure) {
       return try ClusterRepair(directory, address: address)
     } catch {
-      throw Failure(error).naming(arguments.positional[1] + "/data")
+      throw Failure(error).naming([arguments.positional[1] + "/data"])
     }
   }
 

@@ -46,8 +46,8 @@ private final class Blame {
   }
 
   func run() throws -> ExitCode {
-    let directory = try DatabaseDirectory.open(
-      arguments.directoryPath(), environment: .system, mode: .readOnly)
+    let directory = try DatabaseDirectory.openMended(
+      arguments.directoryPath(), environment: .system)
     defer { directory.close() }
     let walk = try HistoryWalk(directory)
     values = walk.baseRoot.node(at: location.path)

@@ -44,8 +44,8 @@ private final class PathHistory {
   func run() throws -> ExitCode {
     let since = try HistoryPoint(arguments, "since")
     let until = try HistoryPoint(arguments, "until")
-    let directory = try DatabaseDirectory.open(
-      arguments.directoryPath(), environment: .system, mode: .readOnly)
+    let directory = try DatabaseDirectory.openMended(
+      arguments.directoryPath(), environment: .system)
     defer { directory.close() }
     let walk = try HistoryWalk(directory, since: since)
     var node = Self.value(at: location, in: walk.baseRoot)

@@ -65,9 +65,11 @@ struct LogRequest {
   }
 
   func openDirectory() throws -> DatabaseDirectory {
-    let directory = try DatabaseDirectory.open(
-      arguments.directoryPath(), environment: .system,
-      mode: isFollowing ? .following : .readOnly)
+    let path = try arguments.directoryPath()
+    let directory =
+      isFollowing
+      ? try DatabaseDirectory.open(path, environment: .system, mode: .following)
+      : try DatabaseDirectory.openMended(path, environment: .system)
     guard try !directory.contents().isEmpty else {
       directory.close()
       throw Failure.noDatabase(at: arguments.directory)

@@ -46,8 +46,9 @@ extension Command {
       At the default address / is a page that shows and edits the data; /.metrics has figures for Prometheus, and
       /.status.json says whether the databases can be opened and take writes.
 
-      Of a database that is damaged, a REST request reads every location that is whole; others name what is
-      lost, and writes get 503, until it is repaired ('dendro repair').
+      Of a database that cannot be opened since it is damaged, a REST request reads every location that is whole;
+      others name what is lost, and writes get 503, until it is repaired ('dendro repair'). If a part turns out
+      to be damaged later, what needs it fails, and the rest goes on.
 
       Standard error gets a line for each request: time, client, namespace, status, method, target and duration;
       and one for what happens with a database: what its opening has replayed and cut, a full disk, a lost lock.
