@@ -53,7 +53,7 @@ struct ClusterClientTests {
     #expect(early.status == 400)
     let late = try http(followers[1])("GET", "/a.json?atLeast=1000000")
     #expect(late.status == 504)
-    #expect(late.body.contains("and not 1000000 yet"), "\(late.body)")
+    #expect(late.body.contains("does not show write 1000000 yet"), "\(late.body)")
     #expect(late.headers["x-dendro-lsn"] == nil)
   }
 
