@@ -8,7 +8,8 @@ public enum RuleLimits {
   /// The steps of one verdict, beside those of ``stepsPerLocation``. An instruction is a step; a node that is validated
   /// is one, and long strings take further ones.
   public static let steps = 100_000
-  /// The further steps of a verdict for each location below a written one that has data and is validated.
+  /// The further steps of a verdict for each location below a written one that has data and is validated, and for each entry of
+  /// an update behind the first. A priority adds none.
   public static let stepsPerLocation = 100
   /// The most keys of a location that a verdict looks at.
   public static let depth = 100

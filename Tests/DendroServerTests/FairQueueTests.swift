@@ -33,6 +33,31 @@ import Testing
     #expect(order.withLock(\.self) == expected)
   }
 
+  @Test("addresses take turns before their clients do")
+  func addresses() async throws {
+    let queue = FairQueue(threadCount: 1)
+    let many = try #require(ClientAddress("192.0.2.1"))
+    let one = try #require(ClientAddress("192.0.2.2"))
+    let clients = (0..<4).map { _ in Client() }
+    let order = Mutex<[String]>([])
+    let begun = DispatchSemaphore(value: 0)
+    await withCheckedContinuation { continuation in
+      let left = Atomic(8)
+      queue.async(for: begun) { begun.wait() }
+      for (number, client) in clients.enumerated() {
+        for piece in 0..<2 {
+          queue.async(for: client, at: number < 3 ? many : one) {
+            order.withLock { $0.append("\(number).\(piece)") }
+            if left.wrappingSubtract(1, ordering: .relaxed).newValue == 0 { continuation.resume() }
+          }
+        }
+      }
+      begun.signal()
+    }
+    #expect(
+      order.withLock(\.self) == ["0.0", "3.0", "1.0", "3.1", "2.0", "0.1", "1.1", "2.1"])
+  }
+
   @Test("long work leaves the processors to others, and one queue does not keep another waiting")
   func threads() async {
     let own = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)

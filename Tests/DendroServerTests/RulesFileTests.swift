@@ -183,13 +183,14 @@ struct RulesFileTests {
       let watcher = try WebSocketClient(served)
       _ = try watcher("q", "{\"p\":\"/seen\",\"h\":\"\"}")
       func leaving(
-        after registrations: [(String, String)], _ then: () throws -> Void = {}
+        after registrations: [(String, String)],
+        _ then: (_ session: String) throws -> Void = { _ in }
       ) throws {
         let client = try WebSocketClient(served)
         for (action, body) in registrations {
           #expect(try client(action, body) == ["{\"s\":\"ok\",\"d\":\"\"}"])
         }
-        try then()
+        try then(client.session)
       }
       // Neither is valid without the other.
       let ann = "{\"p\":\"/seen/ann\",\"d\":{\"online\":false,\"at\":1}}"
@@ -198,12 +199,21 @@ struct RulesFileTests {
       #expect(try http("GET", "/seen/ann.json").body == "{\"at\":1,\"online\":false}")
       // What is denied when it runs does not take the rest with it.
       let bob = "{\"p\":\"/seen/bob\",\"d\":{\"online\":false,\"at\":2}}"
-      try leaving(after: [("o", bob), ("o", "{\"p\":\"/kept\",\"d\":1}")]) {
-        _ = try http("PUT", "/closed.json", "true")
-      }
+      let kept = ("o", "{\"p\":\"/kept\",\"d\":1}")
+      try leaving(after: [("o", bob), kept]) { _ in _ = try http("PUT", "/closed.json", "true") }
       _ = try watcher.push()
       #expect(try http("GET", "/seen/bob.json").body == "{\"at\":2,\"online\":false}")
       #expect(try http("GET", "/kept.json").body == "null")
+      // Nor does it make the client's next session come before it.
+      _ = try http("PUT", "/closed.json", "false")
+      let eve = "{\"p\":\"/seen/eve\",\"d\":{\"online\":false,\"at\":3}}"
+      try leaving(after: [("o", eve), kept]) { session in
+        _ = try http("PUT", "/closed.json", "true")
+        let next = try WebSocketClient(served, "/.ws?v=5&ns=app&ls=\(session)")
+        #expect(
+          try next("g", "{\"p\":\"/seen/eve\"}")
+            == ["{\"s\":\"ok\",\"d\":{\"at\":3,\"online\":false}}"])
+      }
     }
   }
 }

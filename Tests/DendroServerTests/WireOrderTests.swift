@@ -153,15 +153,18 @@ struct WireOrderTests {
     }
   }
 
-  @Test("a client that comes back sees its last write, whatever its connection before was doing")
-  func comingBack() async throws {
+  @Test(
+    "a client that comes back sees its last write, whatever its connection before was doing",
+    arguments: Transport.allCases)
+  func comingBack(transport: Transport) async throws {
     try await serving { served in
       let long = "{" + (0..<5000).map { "\"k\($0)\":\"a text\"" }.joined(separator: ",") + "}"
       for round in 0..<20 {
-        let client = try WebSocketClient(served)
+        let client = try transport.client(served)
         #expect(try client("o", "{\"p\":\"/x\",\"d\":\"off \(round)\"}") == [ok])
         for _ in 0..<3 { try client.request("p", "{\"p\":\"/x\",\"d\":\(long)}") }
-        let next = try Transport.webSocket.client(served, after: client.session)
+        // Those that the server has not read by then are not made.
+        let next = try transport.client(served, after: client.session)
         let shown = "{\"s\":\"ok\",\"d\":\"off \(round)\"}"
         #expect(try next("g", "{\"p\":\"/x\"}") == [shown])
       }

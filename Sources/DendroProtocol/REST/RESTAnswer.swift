@@ -108,7 +108,9 @@ package struct RESTAnswer: Sendable {
   /// The answer to an update, which returns what the request has sent.
   package init(patched body: UnsafeRawBufferPointer, _ request: RESTRequest) {
     var text = AnswerText()
-    text.append(bytes: request.print == .pretty ? RESTBody.pretty(body) : RESTBody.compact(body))
+    // Each line of deep data has as much space before it as the data is deep.
+    let isPretty = request.print == .pretty && body.count <= 1 << 20
+    text.append(bytes: isPretty ? RESTBody.pretty(body) : RESTBody.compact(body))
     self.init(200, request, body: text)
   }
 

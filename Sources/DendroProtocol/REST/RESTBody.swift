@@ -97,7 +97,8 @@ package enum RESTBody {
         isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
         continue
       }
-      let isOpening = index > 0 && [UInt8(ascii: "{"), UInt8(ascii: "[")].contains(text[index - 1])
+      let before = index > 0 ? text[index - 1] : 0
+      let isOpening = before == UInt8(ascii: "{") || before == UInt8(ascii: "[")
       switch byte {
       case UInt8(ascii: "}"), UInt8(ascii: "]"):
         depth -= 1

@@ -78,6 +78,7 @@ struct Evaluation<Source: DataSource>: ~Copyable {
       } else {
         let isPriority = request.pointee.locations[index].isPriority
         writesBelow = !isPriority
+        if index > 0, !isPriority { addSteps() }
         guard isWritable(path, isWhole: !isPriority && !request.pointee.hasServerValues) else {
           return false
         }
@@ -172,8 +173,7 @@ struct Evaluation<Source: DataSource>: ~Copyable {
     if new.isEmpty {
       if !isObserving { return true }
     } else if writesBelow {
-      stepsLeft &+= RuleLimits.stepsPerLocation
-      stepLimit &+= RuleLimits.stepsPerLocation
+      addSteps()
     }
     push(key, node, new)
     let level = levels.count &- 1
@@ -181,6 +181,12 @@ struct Evaluation<Source: DataSource>: ~Copyable {
     let result = !exists(2 &* level &+ 1) || (isValid(at: level) && isValidBelow(level))
     ascend(to: level)
     return result
+  }
+
+  /// A location more is written: it has steps of its own.
+  private mutating func addSteps() {
+    stepsLeft &+= RuleLimits.stepsPerLocation
+    stepLimit &+= RuleLimits.stepsPerLocation
   }
 
   // MARK: Rules

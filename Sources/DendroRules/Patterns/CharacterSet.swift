@@ -71,8 +71,8 @@ struct CharacterSet: Equatable {
 }
 
 extension Unicode.Scalar {
-  /// The lower and the upper case, of those that have this one for their other case: else a pattern would take what the same
-  /// pattern in the other case does not, as K takes the sign of kelvin.
+  /// The lower and the upper case, if this one is theirs in turn: `k` is the lower case of the sign of kelvin, whose upper case
+  /// it is not, and so a pattern with the one does not take the other.
   fileprivate var otherCases: [Unicode.Scalar] {
     let lower = Self.single(properties.lowercaseMapping)
     let upper = Self.single(properties.uppercaseMapping)

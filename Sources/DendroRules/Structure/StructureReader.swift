@@ -178,7 +178,8 @@ struct StructureReader {
 
   /// As queries name it: slashes at the ends, and one behind another, mean nothing.
   private static func index(_ text: String) -> String {
-    text.split(separator: "/").joined(separator: "/")
+    text.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
+      .joined(separator: "/")
   }
 }
 

@@ -77,6 +77,8 @@ final class EventStream: ListenReceiver {
   // MARK: Events
 
   var client: AnyObject { self }
+  var address: ClientAddress? { access.address }
+
   /// What has changed since the client had a value is looked for in all of it.
   func takesLong(toBegin node: Node) -> Bool {
     resumption != nil && node.isBranch && state.withLock { !$0.hasBegun }
@@ -318,6 +320,8 @@ extension EventStream.State {
 /// Who reads what.
 struct ReadAccess: Sendable {
   let authentication: Authentication
+  /// Nil if that is not known.
+  let address: ClientAddress?
   let namespace: Namespace
   let path: Path
   /// Nil for the whole location.

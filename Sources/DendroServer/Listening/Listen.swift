@@ -40,6 +40,8 @@ final class Listen: Sendable {
 protocol ListenReceiver: AnyObject, Sendable {
   /// Whose listen it is: long work is done for each in turn.
   var client: AnyObject { get }
+  /// Where the client is; nil if that is not known.
+  var address: ClientAddress? { get }
   /// Whether `begin` takes longer than the other listeners may wait.
   func takesLong(toBegin node: Node) -> Bool
   /// The value comes later, on another thread. What is received from now on is newer.

@@ -272,7 +272,7 @@ package final class ListenHub: CommitObserver {
   }
 
   private func scan(_ listen: Listen, _ node: Node, lsn: UInt64) {
-    turns.async(for: listen.receiver.client) { [self] in
+    turns.async(for: listen.receiver.client, at: listen.receiver.address) { [self] in
       if listen.isOver.load(ordering: .acquiring) {
         listen.receiver.giveUp()
       } else {
@@ -293,7 +293,7 @@ package final class ListenHub: CommitObserver {
   /// Makes the order that a listen waits for, and perhaps others.
   private func make(_ order: ListenedOrder, for listen: Listen) {
     let node = order.node
-    turns.async(for: listen.receiver.client) { [self] in
+    turns.async(for: listen.receiver.client, at: listen.receiver.address) { [self] in
       var generator = EventGenerator()
       // Otherwise nobody waits for it, or the next one has it made.
       generator.prepare(order.order, of: node)

@@ -200,9 +200,9 @@ final class PollConnection: WireTransport {
     let (hasMoved, session) = state.withLock { ($0.hasMoved, $0.session) }
     if hasMoved { return service.polls.remove(self) }
     end()
-    // Its place is free at once, whatever its last write waits for: that is on its way already, so that the client's next session
-    // comes behind it.
-    if let session { service.sessions.remove(session) }
+    // Its place is free at once, whatever its last write waits for. It is still known by its name, so that the client's next
+    // session comes behind that write.
+    if let session { service.sessions.freeSeat(of: session) }
   }
 
   /// Ends the session at once. Polls that are held get what waits.

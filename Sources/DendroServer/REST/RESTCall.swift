@@ -80,7 +80,8 @@ struct RESTCall: Sendable {
   func inTurn(
     _ isLong: Bool, _ namespace: Namespace, _ body: @escaping @Sendable () -> Void
   ) {
-    if isLong { namespace.turns.async(for: exchange.turnClient, body) } else { body() }
+    guard isLong else { return body() }
+    namespace.turns.async(for: exchange.turnClient, at: exchange.address, body)
   }
 
   // MARK: Reading
@@ -102,7 +103,8 @@ struct RESTCall: Sendable {
       return inTurn(service.readLimit.isNear(node), namespace) {
         if service.readLimit.isExceeded(by: node, request.query) { return refuse(.readTooLarge) }
         let access = ReadAccess(
-          authentication: authentication, namespace: namespace, path: path, query: request.query)
+          authentication: authentication, address: exchange.address, namespace: namespace,
+          path: path, query: request.query)
         stream(path, namespace, access)
       }
     }

@@ -177,8 +177,8 @@ final class RESTService: Sendable {
     }
   }
 
-  /// The database with this name, which is opened if it is not, and made if the client may do so. A REST request that reads
-  /// makes none: a page of a stranger can have a browser send it.
+  /// The database with this name, which is opened if it is not, and made if the client may do so. A single reading by
+  /// REST makes none: a page of a stranger can have a browser send it.
   ///
   /// Only administrators make databases if not everybody may do everything: others could make as many as there
   /// may be.

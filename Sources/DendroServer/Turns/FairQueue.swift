@@ -4,18 +4,35 @@ import Dispatch
 import Synchronization
 
 /// Runs the long work of many clients on a few threads. Each client's work is done in its order, a piece at a time, and the clients
-/// take turns: whoever asks for much waits for it, and nobody else does.
+/// take turns: whoever asks for much waits for it, and nobody else does. Their addresses take turns first, so that many connections
+/// of one get no more than another's only one.
 ///
 /// The work may not wait for the disk.
 final class FairQueue: Sendable {
   typealias Work = @Sendable () -> Void
 
+  /// Nil for clients of whom no address is known.
+  private typealias Address = ClientAddress?
+
+  private struct Client {
+    let address: Address
+    /// What waits.
+    var work = Queue<Work>()
+  }
+
   private struct State {
-    /// What waits, by client. A client is here while some of its work waits or is done.
-    var work: [ObjectIdentifier: Queue<Work>] = [:]
-    /// Clients of whose work nothing is done now.
-    var turns = Queue<ObjectIdentifier>()
+    /// A client is here while some of its work waits or is done.
+    var clients: [ObjectIdentifier: Client] = [:]
+    /// Clients of whose work nothing is done now, by their addresses, and these in the order of their turns.
+    var waiting: [Address: Queue<ObjectIdentifier>] = [:]
+    var turns = Queue<Address>()
     var threadCount = 0
+
+    /// A client waits for its turn, behind the others of its address.
+    mutating func wait(_ client: ObjectIdentifier, at address: Address) {
+      if waiting[address] == nil { turns.append(address) }
+      waiting[address, default: Queue()].append(client)
+    }
   }
 
   private let state = Mutex(State())
@@ -34,11 +51,15 @@ final class FairQueue: Sendable {
   }
 
   /// Does a piece of a client's work when it is its turn.
-  func async(for client: AnyObject, _ work: @escaping Work) {
+  ///
+  /// - Parameter address: where the client is; the same for all of its work.
+  func async(
+    for client: AnyObject, at address: ClientAddress? = nil, _ work: @escaping Work
+  ) {
     let client = ObjectIdentifier(client)
     let begins = state.withLock { state in
-      if state.work[client] == nil { state.turns.append(client) }
-      state.work[client, default: Queue()].append(work)
+      if state.clients[client] == nil { state.wait(client, at: address) }
+      state.clients[client, default: Client(address: address)].work.append(work)
       guard state.threadCount < threadCountMax, !state.turns.isEmpty else { return false }
       state.threadCount += 1
       return true
@@ -51,10 +72,10 @@ final class FairQueue: Sendable {
     guard let (client, work) = next() else { return }
     work()
     state.withLock { state in
-      if state.work[client]?.isEmpty ?? true {
-        state.work[client] = nil
+      if let known = state.clients[client], !known.work.isEmpty {
+        state.wait(client, at: known.address)
       } else {
-        state.turns.append(client)
+        state.clients[client] = nil
       }
     }
     start { self.run() }
@@ -62,9 +83,16 @@ final class FairQueue: Sendable {
 
   private func next() -> (ObjectIdentifier, Work)? {
     state.withLock { state in
-      guard let client = state.turns.popFirst(), let work = state.work[client]?.popFirst() else {
+      guard let address = state.turns.popFirst(), let client = state.waiting[address]?.popFirst(),
+        let work = state.clients[client]?.work.popFirst()
+      else {
         state.threadCount -= 1
         return nil
+      }
+      if state.waiting[address]?.isEmpty ?? true {
+        state.waiting[address] = nil
+      } else {
+        state.turns.append(address)
       }
       return (client, work)
     }

@@ -44,7 +44,7 @@ struct LastWrite: Sendable {
     }
   }
 
-  /// How often all of it is judged together, if other writes come between, before each operation is one write.
+  /// How often what is allowed is judged together, if other writes come between, before each operation is one write.
   private static let attemptMax = 3
 
   /// Makes the write: all operations at once, since one may be allowed only together with another one. If they are not,
@@ -52,11 +52,9 @@ struct LastWrite: Sendable {
   func make(_ submit: @escaping Submission) { make(attempt: 1, submit) }
 
   private func make(attempt: Int, _ submit: @escaping Submission) {
-    var chosen = parts
-    if attempt > 1 {
-      let pinned = rights.namespace.engine.pin()
-      chosen = parts.filter { isAllowed($0, on: pinned) }
-    }
+    let pinned = rights.namespace.engine.pin()
+    let chosen =
+      areAllowedTogether(on: pinned) ? parts : parts.filter { isAllowed($0, on: pinned) }
     guard attempt <= Self.attemptMax else {
       for part in chosen {
         let (admitted, judge) = admission(of: [part])
@@ -74,6 +72,19 @@ struct LastWrite: Sendable {
       // Not in a completion: what is judged may have to be read.
       queue.async { make(attempt: attempt + 1, submit) }
     }
+  }
+
+  private func areAllowedTogether(on pinned: PinnedHead) -> Bool {
+    let (admitted, judge) = admission(of: parts)
+    guard admitted.count == parts.count, parts.count > 1, let judge,
+      let draft = Draft(parts: parts.map(\.draft))
+    else { return false }
+    let write = EncodedWrite(draft)
+    let judgement = try? pinned.node.reading { _, _ in
+      try pinned.node.load(for: write)
+      return judge.judge(JudgedState(pinned.node, write, time: pinned.time))
+    }
+    return judgement?.isAllowed ?? false
   }
 
   private func isAllowed(_ part: Part, on pinned: PinnedHead) -> Bool {

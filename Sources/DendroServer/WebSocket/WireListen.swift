@@ -77,6 +77,8 @@ final class WireListen: ListenReceiver {
   // MARK: Events
 
   var client: AnyObject { session }
+  var address: ClientAddress? { session.connection.account.address }
+
   /// What is shown of it has a member for each child.
   func takesLong(toBegin node: Node) -> Bool {
     location.isShallow && node.childCount > Listen.costMax

@@ -49,7 +49,7 @@ extension WireSession {
     let authentication = state.withLock { $0.authentication }
     guard let error = service.authenticator.end(of: authentication) else { return }
     let isSame = state.withLock { state in
-      guard state.authentication == authentication, !state.isEnded else { return false }
+      guard state.authentication == authentication, !state.isFinished else { return false }
       state.authentication = .anonymous
       state.authenticationCount += 1
       return true

@@ -117,6 +117,7 @@ extension WireSession {
     namespace.leaving.enter()
     for listen in listens.values { listen.stop(namespace.hub) }
     hasEnded.store(true, ordering: .sequentiallyConsistent)
+    endWaitingForWrites()
     finishIfIdle()
   }
 

@@ -153,7 +153,7 @@ extension WireSession {
   /// Answers with what takes long to make, at the place among the messages where it belongs now.
   private func answerInTurn(_ number: Int64, _ shown: @escaping @Sendable () -> Node) {
     let place = connection.reserve()
-    namespace.turns.async(for: self) { [self] in
+    namespace.turns.async(for: self, at: connection.account.address) { [self] in
       if state.withLock({ $0.isEnded }) { return place.fill([]) }
       let node = shown()
       place.fill([

@@ -167,7 +167,8 @@ extension WireSession {
         performWaiting()
       }
     }
-    if TreeHash.takesLong(node) { namespace.turns.async(for: self, begin) } else { begin() }
+    guard TreeHash.takesLong(node) else { return begin() }
+    namespace.turns.async(for: self, at: connection.account.address, begin)
   }
 
   private func transact(

@@ -90,7 +90,7 @@ final class WireSession: Sendable {
   /// A message that is longer is parsed on another thread, and so are those after it.
   private static let inlineByteCountMax = 64 << 10
 
-  /// - Returns: false for what no client sends.
+  /// - Returns: false for what no client sends; nothing is looked at behind that, or once the session has ended.
   func handle(_ message: [UInt8]) -> Bool {
     // What is not in memory yet is read from the disk.
     let isLong = message.count > Self.inlineByteCountMax || !namespace.isLoaded
@@ -106,7 +106,7 @@ final class WireSession: Sendable {
       defer { state.isWaiting = true }
       return (false, true, !state.isWaiting)
     }
-    if isEnded { return false }
+    if isEnded { return true }
     if begins { performWaiting() }
     if isHeld { return true }
     let outcome = perform(message)
@@ -219,6 +219,8 @@ final class WireSession: Sendable {
     let isUser = identity != .anonymous
     hasSignedIn.store(isUser, ordering: .relaxed)
     connection.account.isUser.store(isUser, ordering: .relaxed)
+    // It may have given up its place.
+    if hasEnded.load(ordering: .relaxed) { return true }
     if service.sessions.note(self) { return true }
     connection.close(1013)
     return false
@@ -243,7 +245,7 @@ final class WireSession: Sendable {
       if !hash.isEmpty || mayBeTooLarge(location) {
         // When it is the client's turn. The messages after it wait.
         state.withLock { $0.isWaiting = true }
-        namespace.turns.async(for: self) { [self] in
+        namespace.turns.async(for: self, at: connection.account.address) { [self] in
           if state.withLock({ $0.isEnded }) { return performWaiting() }
           listen(location, hash, since: since, number) { self.performWaiting() }
         }

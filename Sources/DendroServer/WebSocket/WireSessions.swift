@@ -66,6 +66,9 @@ final class WireSessions: Sendable {
     return isAdded
   }
 
+  /// Another session may have its place.
+  func freeSeat(of session: WireSession) { state.withLock { $0.seats.leave(session.id) } }
+
   func remove(_ session: WireSession) {
     state.withLock { state in
       state.seats.leave(session.id)

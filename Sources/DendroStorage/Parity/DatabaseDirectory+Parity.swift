@@ -99,7 +99,7 @@ extension DatabaseDirectory {
   /// Opens a directory for reading. If its last segment has parity, as in an archive, that reads as it was: what is missing or
   /// damaged at its end would look like what a crash leaves.
   ///
-  /// - Throws: as `open`; `.corrupt` if parity cannot give back all that the segment has lost.
+  /// - Throws: as `open`; `.corrupt` if parity cannot give back what is damaged or missing there.
   /// - Complexity: O(bytes of that segment).
   package static func openMended(
     _ path: String, environment: Environment
@@ -110,8 +110,17 @@ extension DatabaseDirectory {
       guard let name = contents.segments.last?.fileName,
         contents.parityFiles.contains(FileName.parityName(of: name))
       else { return directory }
-      let mending = try Mending(of: name, in: directory)
-      if let offset = mending.unmendedOffset {
+      let mending: Mending
+      do throws(StorageError) {
+        mending = try Mending(of: name, in: directory)
+      } catch {
+        // A backup that goes on writes it anew, or it is not for this reader.
+        guard case .io(_, _, _, let cause) = error,
+          cause == .noSuchFile || cause == .permissionDenied
+        else { throw error }
+        return directory
+      }
+      if let offset = mending.unmendedEnd {
         throw .corrupt(
           path: mending.path, offset: offset, expected: "the bytes that its parity knows",
           found: "others, or the end of the file")

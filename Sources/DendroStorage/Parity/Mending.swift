@@ -36,11 +36,9 @@ package struct Mending: Sendable {
   /// in them.
   package private(set) var lostEnd: Range<UInt64>?
 
-  /// Where the first byte is that was damaged or is lost, and is not mended; nil if there is none.
-  var unmendedOffset: UInt64? {
-    let damaged = damaged.first { range in !mended.contains { $0.contains(range.lowerBound) } }
-    return damaged?.lowerBound ?? lostEnd?.lowerBound
-  }
+  /// Where the block begins with which the file ended, if it is damaged or missing and not mended; nil if not, or if nothing but
+  /// a seal can be missing.
+  private(set) var unmendedEnd: UInt64?
 
   package var state: State {
     if isOfOther { return .other }
@@ -88,10 +86,17 @@ package struct Mending: Sendable {
     if file.byteCount + UInt64(RecordHeader.byteCountMin) < covered, mendable.last != blocks.last {
       lostEnd = file.byteCount..<covered
     }
+    let last = Self.ranges(of: blocks.suffix(1), parity.layout).last
+    if let last, last.upperBound >= covered, mendable.last != blocks.last,
+      lostEnd != nil || file.byteCount >= covered
+    {
+      unmendedEnd = last.lowerBound
+    }
     if try Self.changesProven(blocks, mendable, of: file, name, directory) {
       isOfOther = true
       mendedBlockCount = 0
       lostEnd = nil
+      unmendedEnd = nil
       return
     }
     guard !mendable.isEmpty else { return }

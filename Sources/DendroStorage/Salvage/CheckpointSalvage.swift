@@ -1,7 +1,7 @@
 /// Reads what is left of a damaged checkpoint: each chunk that is right by its own checksums, wherever it is. For
 /// `repair`.
 ///
-/// Header, index and footer have a second way each: a header with one changed bit is put right, and the chunks are
+/// Header, index and footer have a second way each: of a header, a byte that is wrong is put right, and the chunks are
 /// found by their own headers. It changes nothing. Several threads may read chunks.
 package final class CheckpointSalvage: Sendable {
   private struct Place: Sendable {
@@ -138,8 +138,8 @@ package final class CheckpointSalvage: Sendable {
     }
   }
 
-  /// The header of which a byte has changed, and besides what it has in common with others or with the file's name: its
-  /// checksum holds then, and the salt in it is that of the footer's, which is longer.
+  /// A header in which one byte is wrong at most, apart from the magic and the number of the write, which are known. What is found
+  /// has the right checksum, and with the salt in it that of the footer is right, too.
   ///
   /// - Parameter bytes: what is left of it.
   /// - Returns: nil if no header is found.
@@ -161,7 +161,7 @@ package final class CheckpointSalvage: Sendable {
           copy[offset] = byte
           guard copy.withUnsafeBytes(CheckpointHeader.isChecksumRight),
             let header = copy.withUnsafeBytes({ try? CheckpointHeader(decoding: $0, path: path) }),
-            (try? footer(file, path, byteCount, header)) != nil
+            header.lsn == lsn, (try? footer(file, path, byteCount, header)) != nil
           else { continue }
           return header
         }

@@ -58,7 +58,7 @@ package final class EncodedWrite: @unchecked Sendable {
       view.kind, at: Path(trusted: view.path), body: body, trees: [], facts: view.facts)
   }
 
-  /// Whether it has at most some hundred locations.
+  /// Whether it has at most a thousand locations or so.
   package var isShort: Bool { trees.isEmpty && body.count <= 4096 }
 
   /// Calls `use` with the write, borrowed for the time of the call.

@@ -5,10 +5,10 @@ extension Command {
   static let set = Command(
     name: "set", summary: "replace what is at a location",
     discussion: """
-      VALUE is JSON, also in export form ({".value": …, ".priority": …}); null removes, and before it removes
-      the whole tree, the command asks; without a terminal it needs --force. PATH may end in .priority. {".sv": "timestamp"} stands for the time of the write in milliseconds since 1970, and
-      {".sv": {"increment": N}} for what is there plus N. If DIRECTORY is new or empty, a database is
-      made there.
+      VALUE is JSON, also in export form ({".value": …, ".priority": …}); null removes. PATH may end in
+      .priority. {".sv": "timestamp"} stands for the time of the write in milliseconds since 1970, and
+      {".sv": {"increment": N}} for what is there plus N. Before the whole tree is removed, the command asks;
+      without a terminal it needs --force. If DIRECTORY is new or empty, a database is made there.
       """,
     parameters: [.directory, .path, .value],
     options: [.string, .force, .noCreate, .durability, .wait, .json],
