@@ -1,7 +1,7 @@
 // Paths as text, of which only bytes are compared: for `hasPrefix`, `hasSuffix`, `==` and dictionaries of strings, a slash and
 // the combining mark with which a key begins are one character, and two keys may be equal that the tree keeps apart.
 
-extension StringProtocol where UTF8View: BidirectionalCollection {
+extension String {
   /// Whether it begins with the bytes of another text.
   package func startsLiterally(with prefix: String) -> Bool { utf8.starts(with: prefix.utf8) }
 
@@ -18,7 +18,8 @@ extension StringProtocol where UTF8View: BidirectionalCollection {
   /// The path before a last segment `.priority`; nil if that is not the last one.
   package var pathOfPriority: String? {
     let name = ".priority"
-    guard endsLiterally(with: name) else { return nil }
+    // Nearly all paths end otherwise.
+    guard utf8.last == UInt8(ascii: "y"), endsLiterally(with: name) else { return nil }
     let rest = utf8.dropLast(name.utf8.count)
     guard let last = rest.last else { return "" }
     guard last == UInt8(ascii: "/") else { return nil }

@@ -162,7 +162,7 @@ extension ValueReader {
     guard last == UInt8(ascii: "y") || last == UInt8(ascii: "/") else { return nil }
     var rest = Substring(key)
     while rest.utf8.last == UInt8(ascii: "/") { rest = Substring(rest.utf8.dropLast()) }
-    return rest.pathOfPriority
+    return String(rest).pathOfPriority
   }
 }
 
