@@ -282,7 +282,7 @@ struct RESTCall: Sendable {
 
   /// Whether the answer says how rules have decided: what they are is for administrators.
   var wantsTrace: Bool {
-    // Only an administrator may ask as somebody else.
+    // The server has refused the override of every client that is no administrator.
     request.wantsTrace && (identity.isAdministrator || request.credentials.authOverride != nil)
   }
 

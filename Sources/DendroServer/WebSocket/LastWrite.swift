@@ -95,7 +95,10 @@ struct LastWrite: Sendable {
     ).decision == .allow
   }
 
-  /// Those of the parts that are not refused already, and who judges them, all on the same state; nil if nobody has to.
+  /// Asks for the rights to make the parts.
+  ///
+  /// - Returns: the parts that were not refused at once, and the judge that judges all of them on one state; nil if no part has
+  ///   to be judged.
   private func admission(of parts: [Part]) -> ([Part], (any WriteJudge)?) {
     var admitted: [Part] = []
     var judges: [RequestedWrite] = []
