@@ -8,8 +8,11 @@ package struct PartialCheckpoint: Sendable {
   package var data: PartialTree
   /// Nil if there is no second root.
   package var system: PartialTree?
+  /// Those that are lost included, but for the end of the file.
   package var chunkCount: Int
   package var lostChunkCount: Int
+  /// Whether the end of the file is lost: at least one chunk, and nothing says how many.
+  package var lacksEnd: Bool
 
   /// Whether nothing is lost.
   var isWhole: Bool { data.holes.isEmpty && (system?.holes.isEmpty ?? true) }
@@ -29,6 +32,7 @@ package struct PartialCheckpoint: Sendable {
       if try salvage.readChunk(chunk, { _ in }) == nil { lost += 1 }
     }
     lostChunkCount = lost
+    lacksEnd = parts.lacksTop
     var pages = try Self.pages(parts.data, of: salvage, allowsBytes: false)
     if parts.lacksTop { pages.append(nil) }
     data = PartialTree(pages)

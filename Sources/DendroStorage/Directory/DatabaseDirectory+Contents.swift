@@ -35,18 +35,11 @@ extension DatabaseDirectory {
       return parityFiles.filter { !own.contains($0) }
     }
 
-    /// The files of an archive that are missing, as their parity shows. In a database, a power loss may leave the parity of
-    /// any file that was removed. An archive loses its oldest files at most, as a purge removes them.
+    /// The files of an archive that are missing, as their parity shows, which a purge removes first.
     package var missingFiles: [String] {
       if !isArchive { return [] }
       return orphanedParityFiles.compactMap { name in
-        guard case .parity(let covered) = FileName(name) else { return nil }
-        switch FileName(covered) {
-        case .segment(let segment):
-          return segments.first.map { $0 < segment } ?? true ? covered : nil
-        case .checkpoint(let lsn): return checkpoints.first.map { $0 < lsn } ?? true ? covered : nil
-        default: return nil
-        }
+        if case .parity(let covered) = FileName(name) { covered } else { nil }
       }
     }
   }

@@ -2,15 +2,19 @@ extension DatabaseDirectory {
   /// Removes a segment that nothing needs any more, and its parity; inside `withoutReaders`. Idempotent.
   package func removeSegment(_ segment: SegmentName) throws(StorageError) {
     try checkWritable()
-    try removeParity(of: segment.fileName)
-    try fileSystem.remove(at: path(of: segment))
+    try removeWithParity(segment.fileName)
   }
 
   /// Removes a checkpoint that nothing needs any more, and its parity; inside `withoutReaders`. Idempotent.
   package func removeCheckpoint(_ lsn: LogSequenceNumber) throws(StorageError) {
     try checkWritable()
-    try removeParity(of: FileName.checkpointName(lsn))
-    try fileSystem.remove(at: path(ofCheckpoint: lsn))
+    try removeWithParity(FileName.checkpointName(lsn))
+  }
+
+  /// The parity is durably gone before its file: parity alone shows that a file was lost.
+  private func removeWithParity(_ name: String) throws(StorageError) {
+    if try removeParity(of: name) { try synchronize() }
+    try fileSystem.remove(at: path + "/" + name)
   }
 
   /// Removes a file of bytes that a recovery cut, as `Contents.tornFiles` names it.

@@ -143,6 +143,29 @@ struct MissingFileTests {
       "\(outcome.errors)")
   }
 
+  @Test("verify names every file that is missing from an archive, also its oldest ones")
+  func archive() throws {
+    try dendro("backup", "db", "db-archive", "--incremental")
+    let names = try folder.names(in: "db-archive").filter {
+      $0.hasSuffix(".log") || $0.hasSuffix(".checkpoint")
+    }
+    #expect(names.count >= 4, "\(names)")
+    for name in names {
+      let path = "\(folder.path)/db-archive/\(name)"
+      try FileManager.default.moveItem(atPath: path, toPath: "\(folder.path)/moved")
+      for words in [["verify", "db-archive"], ["verify", "db-archive", "--quick"]] {
+        let outcome = try dendro.run(words)
+        #expect(outcome.status == 2, "\(name): \(outcome.output)")
+        #expect(
+          (outcome.output + outcome.errors).contains(
+            "\(name) is missing from \(folder.path)/db-archive"),
+          "\(outcome.output) \(outcome.errors)")
+      }
+      try FileManager.default.moveItem(atPath: "\(folder.path)/moved", toPath: path)
+    }
+    try dendro("verify", "db-archive")
+  }
+
   @Test("repair says that only the name of an empty checkpoint tells of lost writes")
   func laterCheckpoint() throws {
     let name = Self.log(999).replacing(".log", with: ".checkpoint")

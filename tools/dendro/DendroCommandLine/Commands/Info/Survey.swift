@@ -144,6 +144,7 @@ struct Survey {
       }
       try engine.close()
     } catch {
+      if case .storage(let reason) = error, reason.isOfProcess { throw error }
       refusal = "\(error)"
     }
     if isDamaged { provenRanges = try Salvage(directory).provenRanges }
@@ -254,6 +255,7 @@ struct Survey {
         checkpoint.chunkCount = reader.chunkCount
         if isFull { try CheckpointCoding.checkChunks(reader) { _ in } }
       } catch {
+        if error.isOfProcess { throw error }
         checkpoint.problem = "\(error)"
       }
       checkpoints.append(checkpoint)

@@ -214,12 +214,16 @@ struct RepairReport {
   }
 
   private static func rest(of checkpoint: PartialCheckpoint) -> String {
-    let chunks = Format.count(checkpoint.chunkCount, "chunk")
-    return switch checkpoint.lostChunkCount {
-    case 0: "none of its \(chunks) is lost"
-    case 1: "1 of its \(chunks) is lost"
-    case let count: "\(Format.count(count)) of its \(chunks) are lost"
-    }
+    let chunks =
+      (checkpoint.lacksEnd ? "the " : "its ") + Format.count(checkpoint.chunkCount, "chunk")
+      + (checkpoint.lacksEnd ? " before it" : "")
+    let lost =
+      switch checkpoint.lostChunkCount {
+      case 0: "none of \(chunks) is lost"
+      case 1: "1 of \(chunks) is lost"
+      case let count: "\(Format.count(count)) of \(chunks) are lost"
+      }
+    return checkpoint.lacksEnd ? "its end is lost, and \(lost)" : lost
   }
 
   private func printRanges(to terminal: Terminal) throws {
@@ -300,6 +304,7 @@ struct RepairReport {
         ("problem", checkpoint.problem.map { .string($0) } ?? .null),
         ("chunks", checkpoint.partial.map { .count($0.chunkCount) } ?? .null),
         ("lostChunks", checkpoint.partial.map { .count($0.lostChunkCount) } ?? .null),
+        ("lacksEnd", checkpoint.partial.map { .bool($0.lacksEnd) } ?? .null),
       ])
     }
     let damage = self.damage.map { problem -> JSONValue in
