@@ -1,6 +1,7 @@
 import Dendro
 import DendroServer
 import DendroTestSupport
+import Dispatch
 import Testing
 
 /// Clients that make a server hold what they send.
@@ -113,6 +114,50 @@ struct HeldMemoryTests {
       #expect(try honest("p", "{\"p\":\"/a\",\"d\":1}").last == ok)
       hostile = []
       while try served.figure("session_bytes") > 100_000 {}
+    }
+  }
+
+  @Test("what clients have sent before they left counts until it is done, or is given up")
+  func left() async throws {
+    /// Decides no write at `/slow` before it may.
+    final class Gate: Authorizer {
+      let semaphore = DispatchSemaphore(value: 0)
+
+      func decide(_ request: AuthorizationRequest) -> AuthorizationVerdict {
+        if request.path == "/slow", case .write = request.operation {
+          semaphore.wait()
+          semaphore.signal()
+        }
+        return .allow
+      }
+    }
+    let gate = Gate()
+    try await serving({
+      $0.authorizer = gate
+      $0.sessionsByteLimit = 1_200_000
+    }) { served in
+      let text = String(repeating: "x", count: 100_000)
+      let slow = try WebSocketClient(served)
+      // Longer messages are performed elsewhere, one after the other.
+      try slow.request("p", "{\"p\":\"/slow\",\"d\":\"\(text)\"}")
+      for number in 0..<8 {
+        try slow.request("p", "{\"p\":\"/left/\(number)\",\"d\":\"\(text)\"}")
+      }
+      while try served.figure("session_bytes") < 900_000 {}
+      try slow.frame(0x8, [0x03, 0xE8])
+      #expect(try slow.closingCode() == 1000)
+      #expect(try served.figure("session_bytes") >= 900_000)
+      // Another one, which holds less, makes it too much.
+      let other = try WebSocketClient(served)
+      try? other.frame(0x1, [UInt8](repeating: UInt8(ascii: "x"), count: 310_000), isFinal: false)
+      while try !(400_000..<500_000).contains(served.figure("session_bytes")) {}
+      gate.semaphore.signal()
+      try other.frame(0x8, [0x03, 0xE8])
+      while try served.figure("session_bytes") > 0 {}
+      while try served.figure("sessions") > 0 {}
+      let http = try served.client()
+      #expect(try http("GET", "/slow.json?ns=app").body == "\"\(text)\"")
+      #expect(try http("GET", "/left.json?ns=app").body == "null")
     }
   }
 

@@ -41,6 +41,25 @@ import Testing
     #expect(accounts.byteCount == 0)
   }
 
+  @Test("what a session has of its client counts until it is done, although the client has left")
+  func left() {
+    let honest = holder(80)
+    let left = holder(10)
+    left.account.addOwn(60)
+    left.account.addOwn(40)
+    left.account.close()
+    #expect(accounts.byteCount == 180)
+    // What carried the session still takes back what it had.
+    left.account.add(-10)
+    #expect(accounts.byteCount == 180)
+    let third = holder(30)
+    accounts.relieve()
+    #expect(left.isDropped && !honest.isDropped && !third.isDropped)
+    left.account.addOwn(-100)
+    for holder in [honest, third] { holder.account.close() }
+    #expect(accounts.byteCount == 0)
+  }
+
   /// A transport that notes whether it was told to close.
   private final class Holder: WireTransport {
     let account: SessionAccount

@@ -8,6 +8,8 @@ final class SessionAccount: Sendable {
   private struct State {
     var byteCount = 0
     var exemptByteCount = 0
+    /// What the session holds itself: it is there until the session has made its last write.
+    var ownByteCount = 0
     var isClosed = false
   }
 
@@ -17,6 +19,9 @@ final class SessionAccount: Sendable {
   private let limit: Int
   private let accounts: SessionAccounts
   private let state = Mutex(State())
+  private let session = Mutex(WeakSession())
+
+  private struct WeakSession: Sendable { weak var value: WireSession? }
 
   init(_ address: ClientAddress, limit: Int, _ accounts: SessionAccounts) {
     self.address = address
@@ -44,17 +49,36 @@ final class SessionAccount: Sendable {
     if isOpen { accounts.add(count) }
   }
 
+  /// Notes that the session itself holds so much more, or less, which is exempt.
+  func addOwn(_ count: Int) {
+    if count == 0 { return }
+    let isOver = state.withLock { state in
+      state.byteCount += count
+      state.exemptByteCount += count
+      state.ownByteCount += count
+      return state.isClosed && state.ownByteCount == 0
+    }
+    accounts.add(count)
+    if isOver { accounts.remove(self) }
+  }
+
   /// Begins to count what is held by what carries the session, which may be closed for it.
   func open(_ transport: any WireTransport) { accounts.register(transport) }
 
-  /// The session is gone, with all that it had.
+  /// Notes whose account this is.
+  func belongs(to session: WireSession) { self.session.withLock { $0.value = session } }
+
+  /// Makes the session give up what it has not looked at.
+  func relieve() { session.withLock { $0.value }?.giveUpMessages() }
+
+  /// What carries the session is gone, with all that it had.
   func close() {
-    let byteCount = state.withLock { state in
+    let (byteCount, isOver) = state.withLock { state in
       state.isClosed = true
-      defer { state.byteCount = 0 }
-      return state.byteCount
+      defer { state.byteCount = state.ownByteCount }
+      return (state.byteCount - state.ownByteCount, state.ownByteCount == 0)
     }
     accounts.add(-byteCount)
-    accounts.remove(self)
+    if isOver { accounts.remove(self) }
   }
 }

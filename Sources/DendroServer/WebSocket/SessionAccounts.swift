@@ -3,6 +3,7 @@ import Synchronization
 
 /// What all sessions together make a server hold. If that is too much, those that hold most are closed: first clients that have
 /// not signed in, and among these, those of the address that holds most. So one that holds little goes on whatever others do.
+/// A client that has left counts until all that it has sent was done, or is given up here.
 final class SessionAccounts: Sendable {
   private let limit: Int
   private let all = Atomic<Int>(0)
@@ -46,7 +47,10 @@ final class SessionAccounts: Sendable {
   /// Closes those that hold most, if all that stay hold too much.
   func relieve() {
     isRelieving.store(false, ordering: .relaxed)
-    for transport in choose() { transport.drop() }
+    for transport in choose() {
+      transport.drop()
+      transport.account.relieve()
+    }
   }
 
   /// Those that have to leave.

@@ -137,11 +137,15 @@ extension WireSession {
   private func finish() {
     makeLastWrite()
     service.sessions.remove(self)
-    let finished = state.withLock { state in
+    let (finished, keptByteCount) = state.withLock { state in
       state.isFinished = true
-      defer { state.finished = [] }
-      return state.finished
+      defer {
+        state.finished = []
+        state.keptByteCount = 0
+      }
+      return (state.finished, state.keptByteCount)
     }
+    connection.account.addOwn(-keptByteCount)
     for body in finished { body() }
     namespace.leaving.leave()
   }

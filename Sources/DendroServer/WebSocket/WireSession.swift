@@ -48,6 +48,8 @@ final class WireSession: Sendable {
     var heldAnswers: [@Sendable () -> Void] = []
     /// Messages that came after a write whose condition is not decided yet.
     var waiting = Inbox()
+    /// The bytes of that among them which is performed, or of which the condition is decided.
+    var performedByteCount = 0
     /// The message that waits for the client's own writes.
     var behindWrites: BehindWrites?
     /// Whether messages have to wait.
@@ -74,6 +76,7 @@ final class WireSession: Sendable {
     self.service = service
     self.connection = connection
     client = lease.namespace.database.makeServedSession()
+    connection.account.belongs(to: self)
   }
 
   /// The first message to the client.
@@ -102,7 +105,7 @@ final class WireSession: Sendable {
       }
       let item = Inbox.Item.message(message)
       state.waiting.append(item)
-      connection.account.add(item.byteCount, isExempt: true)
+      connection.account.addOwn(item.byteCount)
       defer { state.isWaiting = true }
       return (false, true, !state.isWaiting)
     }
@@ -164,9 +167,10 @@ final class WireSession: Sendable {
     var byteCount = 0
     while byteCount < Self.inlineByteCountMax {
       let (message, hasLeft) = state.withLock { state -> ([UInt8]?, Bool) in
+        connection.account.addOwn(-state.performedByteCount)
         let before = state.waiting.byteCount
         let next = state.waiting.popFirst()
-        connection.account.add(state.waiting.byteCount - before, isExempt: true)
+        state.performedByteCount = before - state.waiting.byteCount
         if case .message(let message) = next { return (message, state.isEnded) }
         state.waiting = Inbox()
         state.isWaiting = false
@@ -189,14 +193,23 @@ final class WireSession: Sendable {
 
   /// Drops what waits behind a message that no client sends, and closes the connection.
   private func refuseRest() {
+    giveUpMessages()
     state.withLock { state in
-      connection.account.add(-state.waiting.byteCount, isExempt: true)
-      state.waiting = Inbox()
+      connection.account.addOwn(-state.performedByteCount)
+      state.performedByteCount = 0
       state.isWaiting = false
-      state.isRefused = true
     }
     finishIfIdle()
     connection.refuseMessage()
+  }
+
+  /// Drops what the client has sent and nothing has looked at yet, and all that follows.
+  func giveUpMessages() {
+    state.withLock { state in
+      connection.account.addOwn(-state.waiting.byteCount)
+      state.waiting = Inbox()
+      state.isRefused = true
+    }
   }
 
   /// Whether so much waits that no more is to be read.
@@ -292,7 +305,7 @@ final class WireSession: Sendable {
       defer { state.keptByteCount = byteCount }
       return state.keptByteCount
     }
-    connection.account.add(byteCount - old, isExempt: true)
+    connection.account.addOwn(byteCount - old)
   }
 
   // MARK: Answers
