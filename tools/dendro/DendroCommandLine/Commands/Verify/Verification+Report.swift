@@ -82,5 +82,19 @@ extension Verification {
         : terminal.colored(
           damage[0].offset.map { "damaged, first at \(damage[0].file ?? ""), offset \($0)" }
             ?? "damaged", .red))
+    if let advice { try terminal.report(advice) }
+  }
+
+  /// What to do if nothing but parity is damaged; nil if other files are.
+  private var advice: String? {
+    let mending = mendings.filter { $0.isDamage }
+    let isOfParity = damage.allSatisfy { one in
+      mending.contains { $0.parityPath == one.file && $0.state == .damaged }
+    }
+    guard !damage.isEmpty, isOfParity else { return nil }
+    return "only parity is damaged, not what it is for: "
+      + (isArchive
+        ? "remove its file, and the next extension of the archive writes it anew"
+        : "remove its file, or make a new backup")
   }
 }

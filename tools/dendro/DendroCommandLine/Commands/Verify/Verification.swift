@@ -9,6 +9,7 @@ struct Verification {
   private let readableFiles: ReadableFileSystem
   /// What is damaged, in the order in which it was met.
   private(set) var damage: [Damage] = []
+  private(set) var isArchive = false
   private(set) var tail: LogCursor.Problem?
   /// Of each file that has parity, what that says.
   private(set) var mendings: [Mending] = []
@@ -60,6 +61,7 @@ struct Verification {
     guard !contents.isEmpty else {
       throw Failure.noDatabase(at: directory.path)
     }
+    isArchive = contents.isArchive
     checkReach(contents)
     progress.set(total: try byteCount(of: contents))
     let inputs = VerificationInputs()
