@@ -59,6 +59,7 @@ struct ClusterOpening {
     } catch {
       throw .files("make \(directory): \(error.localizedDescription)")
     }
+    try checkNoDatabase(environment)
     let copy = try CopyFile(
       at: directory + "/cluster", newID: environment.randomness.bytes(ServerID.byteCount))
     let settings = cluster.settings(copy.serverID)
@@ -75,6 +76,22 @@ struct ClusterOpening {
           log: node, databaseID: databaseID, showsAtOnce: cluster.showsAtOnce))
     }
     return (node, engine, position)
+  }
+
+  /// Refuses a directory that is a database: the copy would stand beside its data, which nobody would see.
+  private func checkNoDatabase(_ environment: DendroStorage.Environment) throws(ClusterError) {
+    let isDatabase: Bool
+    do throws(StorageError) {
+      let found = try DatabaseDirectory.open(directory, environment: environment, mode: .readOnly)
+      defer { found.close() }
+      isDatabase = try !found.contents().isEmpty
+    } catch {
+      // What is wrong with the directory shows when it is used.
+      return
+    }
+    if isDatabase {
+      throw .otherCluster("\(directory) is a database of its own, and no copy of this one")
+    }
   }
 
   /// Connects to PostgreSQL, which may be starting.

@@ -97,6 +97,9 @@ public final class DatabaseServer: Sendable {
       service.endLostSessions()
       service.refreshRules()
       service.workers.async { namespaces.closeIdle() }
+      if namespaces.havePeers {
+        Self.blocking.async { namespaces.openNew().forEach(service.prepare) }
+      }
     }
     for namespace in namespaces.all { service.prepare(namespace) }
     Self.blocking.async {

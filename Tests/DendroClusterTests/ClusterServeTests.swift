@@ -122,6 +122,53 @@ struct ClusterServeTests {
     #expect(try PlainRequest.send("PUT", second.port, "/x.json?ns=new", "3").status == 200)
     #expect(leads(second, "new"))
     try await eventually("the first server has it") { try get(first, "/x.json?ns=new") == "3" }
+    // The others take part in it although nobody asks them for it.
+    #expect(try PlainRequest.send("PUT", first.port, "/x.json?ns=late", "4").status == 200)
+    try await eventually("the second server has it") {
+      try get(second, "/.status.json").contains("\"late\":{\"lastLSN\":1")
+    }
+    first.kill()
+    try await eventually("the second server leads it") {
+      let figures = try get(second, "/.metrics")
+      return figures.contains("dendro_cluster_leader{database=\"late\"} 1")
+    }
+  }
+
+  @Test("while PostgreSQL is away all servers say that they can be read")
+  func degraded() async throws {
+    let servers = try ["a", "b"].map { try start($0) }
+    _ = try await leader(of: servers)
+    #expect(try PlainRequest.send("PUT", servers[0].port, "/x.json", "1").status == 200)
+    try await eventually("all show it") { try servers.allSatisfy { try get($0, "/x.json") == "1" } }
+    #expect(try get(servers[1], "/.status.json").hasPrefix("{\"status\":\"ok\""))
+    postgres.stop()
+    try await eventually("they have noticed it") {
+      try servers.allSatisfy {
+        let answer = try PlainRequest.send("GET", $0.port, "/.status.json")
+        return answer.status == 200 && answer.body.hasPrefix("{\"status\":\"degraded\"")
+      }
+    }
+    for server in servers { #expect(try get(server, "/x.json") == "1") }
+    #expect(try PlainRequest.send("PUT", servers[0].port, "/x.json", "2").status == 503)
+    try postgres.start()
+    try await eventually("they have noticed it") {
+      try servers.allSatisfy {
+        try get($0, "/.status.json").hasPrefix("{\"status\":\"ok\"")
+      }
+    }
+  }
+
+  @Test("a directory with databases of their own is refused, and nothing is made in it")
+  func ownDatabases() async throws {
+    #expect(try dendro("set", "\(folder.path)/own/shop", "/a", "1").status == 0)
+    let names = try FileManager.default.contentsOfDirectory(atPath: "\(folder.path)/own/shop")
+    let refused = try dendro(
+      "serve", "\(folder.path)/own", "--port", "0", "--cluster", postgres.address)
+    #expect(refused.status == 64)
+    #expect(refused.output.contains("own/shop is a database of its own"), "\(refused.output)")
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: "\(folder.path)/own/shop").sorted()
+        == names.sorted())
   }
 
   @Test("a server ends although PostgreSQL does not answer, and one begins before it does")

@@ -132,6 +132,31 @@ struct OrderTests {
     for database in databases { try await database.close() }
   }
 
+  @Test("operators' commands do not believe an old primary that goes on to run")
+  func oldPrimary() async throws {
+    let standby = try PostgresServer(standbyOf: cluster.postgres, name: "standby")
+    try cluster.postgres.setSynchronousStandbys("standby")
+    let address =
+      "postgresql://postgres@127.0.0.1:\(cluster.postgres.port),127.0.0.1:\(standby.port)/postgres"
+    cluster.address = address
+    let databases = [try cluster.open("1"), try cluster.open("2")]
+    #expect(databases[0].isLeader)
+    try standby.promote()
+    let other = try name(databases[1])
+    // The old primary says that the first one leads, whatever the servers do since.
+    _ = try await waiting { try ClusterMove.run("shop", to: other, address: address) }
+    try await eventually("it leads") { databases[1].isLeader }
+    #expect(
+      try await !waiting { try ClusterMove.run("shop", to: other, address: address) })
+    try await waiting { try ClusterMove.end("shop", address: address) }
+    let namespaces = try await waiting {
+      try ClusterDrain(address).begin(other, patience: .seconds(30))
+    }
+    #expect(namespaces.map(\.leader) == [try name(databases[0])])
+    try await waiting { try ClusterDrain(address).end(other) }
+    for database in databases { try await database.close() }
+  }
+
   /// Opens a server that takes clients, and hands over quickly what another one is to lead.
   private func open(
     _ server: String, _ name: String, namespace: String = "shop"

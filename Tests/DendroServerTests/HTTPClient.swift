@@ -201,7 +201,10 @@ final class HTTPClient {
     var headers: [String: String] = [:]
     for line in lines.dropFirst() {
       let parts = line.split(separator: ":", maxSplits: 1)
-      headers[parts[0].lowercased()] = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : ""
+      let (name, value) = (
+        parts[0].lowercased(), parts.count > 1 ? String(parts[1].drop { $0 == " " }) : ""
+      )
+      headers[name] = headers[name].map { "\($0), \(value)" } ?? value
     }
     return Answer(status: try #require(Int(first[1])), headers: headers, body: "")
   }

@@ -79,7 +79,11 @@ struct PeerTests {
       options.secret = "s3cret"
     }) { _, http in
       _ = try shared.engine()
-      #expect(try http("GET", "/.status.json").body == "{\"status\":\"ok\",\"databases\":{}}")
+      // It can be read, and so clients may come.
+      let trouble = "\"error\":\"This server has no contact with the others.\""
+      #expect(
+        try http("GET", "/.status.json").body
+          == "{\"status\":\"degraded\",\(trouble),\"databases\":{}}")
       let answer = try http("GET", "/.status.json", nil, ["Authorization": "Bearer s3cret"])
       #expect(answer.status == 200)
       let databases = try #require(try object(answer.body)["databases"] as? [String: Any])
@@ -98,6 +102,9 @@ struct PeerTests {
       ] {
         #expect(cluster[name] as? String == value, "\(name)")
       }
+      #expect(app["error"] as? String == "the line is \"cut\"")
+      shared.status.withLock { $0.trouble = nil }
+      #expect(try http("GET", "/.status.json").body == "{\"status\":\"ok\",\"databases\":{}}")
       // One that takes no part any more does not do what it is to do.
       shared.status.withLock { $0.role = .stopped }
       #expect(try http("GET", "/.status.json").status == 503)

@@ -59,9 +59,10 @@ package struct ClusterDrain {
   /// - Parameter server: as it was given to `begin`.
   /// - Throws: `RepairFailure`: refused if it is not drained.
   package func end(_ server: String) throws(RepairFailure) {
+    let word = OperatorConnection.address(server)
     let ended = try connection.execute(
       "DELETE FROM dendro.drain WHERE target = $1 OR target = $2 OR target = $3",
-      [.text(server), .text("http://" + server), .text("https://" + server)])
+      [.text(word), .text("http://" + word), .text("https://" + word)])
     guard ended.affectedCount > 0 else { throw .refused("\(server) is not drained") }
   }
 

@@ -2,8 +2,13 @@ import Dendro
 import DendroStorage
 
 /// A connection to PostgreSQL of a command that asks the servers for something, and takes no part itself. For one thread.
+///
+/// Nothing that it reads counts before it has committed something: an old primary that goes on to run shows what was there
+/// before its standby took its place, and commits nothing.
 final class OperatorConnection {
   private var connection: PostgresConnection
+  /// Whether the host has committed something since it was connected.
+  private var isConfirmed = false
   private let timeout: Duration
   private let interruption: Interruption
 
@@ -30,7 +35,7 @@ final class OperatorConnection {
       } catch {
         guard case .refused("42P01", _) = error, try hasCluster() else { throw error }
         try connection.executeScript(ClusterSchema.creation, timeout: timeout)
-        return try connection.execute(sql, parameters, timeout: timeout)
+        return try executeAtAnyHost(sql, parameters)
       }
     } catch {
       switch error {
@@ -41,17 +46,33 @@ final class OperatorConnection {
     }
   }
 
-  /// An old primary that goes on to run commits nothing: then the next host is asked.
+  /// If a host commits nothing, the next one is asked.
   private func executeAtAnyHost(
     _ sql: String, _ parameters: [PostgresValue]
   ) throws(PostgresError) -> PostgresRows {
     for _ in 1..<connection.hostCount {
       do throws(PostgresError) {
-        return try connection.execute(sql, parameters, timeout: timeout)
+        return try executeAtHost(sql, parameters)
       } catch {
         guard error.isSilence else { throw error }
         connection = try connection.toNextHost(timeout: timeout)
+        isConfirmed = false
       }
+    }
+    return try executeAtHost(sql, parameters)
+  }
+
+  private func executeAtHost(
+    _ sql: String, _ parameters: [PostgresValue]
+  ) throws(PostgresError) -> PostgresRows {
+    if !isConfirmed {
+      // One transaction, which leaves nothing behind.
+      try connection.executeScript(
+        """
+        INSERT INTO dendro.drain (target) VALUES ('') ON CONFLICT DO NOTHING;
+        DELETE FROM dendro.drain WHERE target = ''
+        """, timeout: timeout)
+      isConfirmed = true
     }
     return try connection.execute(sql, parameters, timeout: timeout)
   }
@@ -99,13 +120,19 @@ final class OperatorConnection {
 
     /// Whether a word of a command line means it.
     func isNamed(_ word: String) -> Bool {
-      id.description == word || !address.isEmpty && (address == word || host == word)
+      let word = OperatorConnection.address(word)
+      return id.description == word || !address.isEmpty && (address == word || host == word)
     }
 
     /// The address without `http://`.
     private var host: Substring {
       address.firstRange(of: "://").map { address[$0.upperBound...] } ?? address[...]
     }
+  }
+
+  /// The address that a word of a command line means, which may end with a slash as a copied URL does.
+  static func address(_ word: String) -> String {
+    word.hasSuffix("/") ? String(word.dropLast()) : word
   }
 
   /// The servers of all namespaces, in the order of their addresses.

@@ -253,7 +253,8 @@ final class Exchange: @unchecked Sendable {
       context.parts.async(for: peer) { [self] in
         var answer = unprepared
         _ = answer.body.prepare(byteCount: ResponseBody.wholeByteLimit)
-        finish(answer)
+        // Its head is complete since it was given first.
+        finish(.whole(answer))
       }
     }
     return answer.map { send($0, connection) } ?? dendro_yes

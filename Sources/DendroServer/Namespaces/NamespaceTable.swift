@@ -7,6 +7,7 @@ struct NamespaceTable {
   var changing: [String: NamespaceChange] = [:]
   private var closed: Set<String> = []
   private(set) var failed: [String: DatabaseError] = [:]
+  private var failureTimes: [String: ContinuousClock.Instant] = [:]
   var damaged: [String: DamagedDirectory] = [:]
   private(set) var failureCount: UInt64 = 0
   /// What had gone wrong with databases before they were closed.
@@ -45,6 +46,7 @@ struct NamespaceTable {
   mutating func opened(_ namespace: Namespace) {
     changing[namespace.name] = nil
     failed[namespace.name] = nil
+    failureTimes[namespace.name] = nil
     damaged[namespace.name] = nil
     if namespace.name == defaultName { hasOpenedDefault = true }
     if !isEnded { open[namespace.name] = namespace }
@@ -64,14 +66,24 @@ struct NamespaceTable {
     let isKnown = failed[name]?.code == error.code
     guard isKnown || failed[name] != nil || failed.count < Self.failureLimit else { return nil }
     failed[name] = error
+    failureTimes[name] = .now
     if isKnown { return nil }
     failureCount += 1
     return error
   }
 
+  /// Why a database could not be opened a moment ago; nil if it may be tried again.
+  func recentFailure(of name: String) -> DatabaseError? {
+    guard let time = failureTimes[name], .now - time < Self.failurePause else { return nil }
+    return failed[name]
+  }
+
+  private static let failurePause = Duration.seconds(1)
+
   /// Forgets the failures of databases that do not exist any more.
   mutating func forgetFailures(except names: Set<String>) {
     failed = failed.filter { names.contains($0.key) }
+    failureTimes = failureTimes.filter { names.contains($0.key) }
     damaged = damaged.filter { names.contains($0.key) }
   }
 

@@ -46,6 +46,9 @@ package protocol Namespaces: Sendable {
   /// Writes what clients had registered when a server crashed, in databases that are not open yet. May take as long as
   /// opening them takes; what cannot be opened is passed over.
   func writeLeftovers()
+  /// Opens databases that other servers have made, so that this one takes part in them, and returns them. May take as long as
+  /// opening them takes.
+  func openNew() -> [Namespace]
   /// Closes databases that were not used for a long time. May take as long as closing them takes.
   func closeIdle()
   /// How long synchronizes of the log take; nil if the databases were not opened here.
@@ -75,6 +78,7 @@ extension Namespaces {
   package func refusal(ofMaking name: String?) -> NamespaceError? { nil }
   package func remains(of name: String?) -> Namespace? { nil }
   package func writeLeftovers() {}
+  package func openNew() -> [Namespace] { [] }
   package func closeIdle() {}
   package var failures: [String: DatabaseError] { [:] }
   package var failureCount: UInt64 { 0 }

@@ -42,6 +42,7 @@ package final class OpeningNamespaces: Namespaces {
   package let flushes: Histogram?
   private let table: Mutex<NamespaceTable>
   private let room = NamespaceRoom()
+  private let isOpeningNew = Atomic<Bool>(false)
 
   /// - Parameters:
   ///   - name: of the database that requests without a name are for.
@@ -143,6 +144,8 @@ package final class OpeningNamespaces: Namespaces {
       if table.isEnded { throw NamespaceError.ended }
       if let open = table.open[name] { return .open(lease(open)) }
       if let change = table.changing[name] { return .change(change) }
+      // Each attempt asks PostgreSQL and reads the disk.
+      if havePeers, let failure = table.recentFailure(of: name) { throw failure }
       guard table.count < limits.openCount else {
         return table.leastRecentlyUsed.map { .change(closing($0, in: &table)) } ?? .full
       }
@@ -241,6 +244,18 @@ package final class OpeningNamespaces: Namespaces {
     for change in changes { _ = try? change.perform() }
   }
 
+  package func openNew() -> [Namespace] {
+    guard havePeers, !isOpeningNew.exchange(true, ordering: .acquiring) else { return [] }
+    defer { isOpeningNew.store(false, ordering: .releasing) }
+    return known().sorted().compactMap { name in
+      let isNew = table.withLock { table in
+        !table.isEnded && !table.has(name) && table.failed[name] == nil
+          && table.count < limits.openCount
+      }
+      return isNew ? try? namespace(name, makesNew: false).namespace : nil
+    }
+  }
+
   /// Opens the databases that may have some, as far as that takes no room from others in use.
   package func writeLeftovers() {
     for name in known().sorted() where mayHaveLeftovers(name) {
@@ -254,7 +269,7 @@ package final class OpeningNamespaces: Namespaces {
   package func remains(of name: String?) -> Namespace? {
     let name = name ?? defaultName
     let damaged = table.withLock { table -> DamagedDirectory? in
-      guard !table.isEnded, table.failed[name]?.code == .corrupt else { return nil }
+      guard !table.isEnded, table.failed[name]?.isDamage == true else { return nil }
       if let known = table.damaged[name] { return known }
       table.damaged[name] = directory(name).map { DamagedDirectory(name, at: $0) }
       return table.damaged[name]

@@ -36,7 +36,10 @@ struct LeaderCall: Sendable {
         service.prepare(lease.namespace)
         answer(lease)
       } catch {
-        exchange.finish(RESTAnswer(RESTError(error)))
+        var answer = RESTAnswer(RESTError(error))
+        // Whatever the reason is, this server does not lead.
+        if answer.status >= 500 { answer.status = 503 }
+        exchange.finish(answer)
       }
     }
   }

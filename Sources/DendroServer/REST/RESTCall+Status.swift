@@ -8,8 +8,8 @@ import Dispatch
 // Whether the server works.
 
 extension RESTCall {
-  /// Whether the databases take writes, and their last ones. It is for everybody, what they have for those who may
-  /// see that.
+  /// Whether the databases can be read and take writes, and their last ones. It is for everybody, what they have for those
+  /// who may see that.
   func answerStatus() {
     guard request.method == .get || request.method == .head else {
       return refuse(RESTError(405, "The status is read with GET."))
@@ -36,29 +36,44 @@ extension RESTCall {
     let failure = all.lazy.compactMap(\.failure).first
     let shown = service.mayInspect(identity) ? all : []
     let databases = shown.map { state in
-      let members = state.members + (state.failure.map { Self.members(of: $0.message) } ?? [])
+      let error = state.failure ?? state.trouble
+      let members = state.members + (error.map { Self.members(of: $0.message) } ?? [])
       return "\"\(state.name)\":{\(members.joined(separator: ","))}"
     }
-    let state = failure == nil ? "ok" : "failing"
+    let trouble = all.lazy.compactMap(\.trouble).first
+    let state = failure != nil ? "failing" : trouble != nil ? "degraded" : "ok"
     // What the files are called is not for everybody.
-    let error = failure.map { Self.members(of: RESTError($0).text) } ?? []
+    let error =
+      failure.map { RESTError($0 as any Error).text }
+      ?? trouble.map { _ in "This server has no contact with the others." }
     let members =
-      ["\"status\":\"\(state)\""] + error
+      ["\"status\":\"\(state)\""] + (error.map { Self.members(of: $0) } ?? [])
       + ["\"databases\":{\(databases.joined(separator: ","))}"]
     var answer = RESTAnswer(text: "{\(members.joined(separator: ","))}", request)
     if failure != nil { answer.status = 503 }
     exchange.finish(answer)
   }
 
-  private typealias State = (name: String, members: [String], failure: DatabaseError?)
+  private struct State {
+    let name: String
+    let members: [String]
+    /// Why it cannot be read, or takes no writes.
+    let failure: DatabaseError?
+    /// Why it takes no writes at any server for the time being, and can be read.
+    var trouble: DatabaseError?
+  }
 
   /// Of the databases that are open, and of those that cannot be opened.
   private var states: [State] {
-    let open = service.namespaces.all.map { namespace -> State in
-      (namespace.name, Self.figures(of: namespace), Self.refusal(by: namespace))
+    let open = service.namespaces.all.map { namespace in
+      State(
+        name: namespace.name, members: Self.figures(of: namespace),
+        failure: Self.refusal(by: namespace), trouble: Self.trouble(of: namespace))
     }
-    let failed = service.namespaces.failures.map { name, error -> State in (name, [], error) }
-    return open + failed
+    return open
+      + service.namespaces.failures.map { name, error in
+        State(name: name, members: [], failure: error)
+      }
   }
 
   private static func figures(of namespace: Namespace) -> [String] {
@@ -76,15 +91,24 @@ extension RESTCall {
   }
 
   /// Why a database takes no writes, or what of it cannot be read. One that is open for reading only, or in which another
-  /// server leads, does what it is to do.
+  /// server leads, does what it is to do; one that waits for PostgreSQL can be read meanwhile.
   private static func refusal(by namespace: Namespace) -> DatabaseError? {
     let engine = namespace.engine
     return switch engine.writeRefusal {
     case nil, .readOnly: engine.damage.map { DatabaseError(served: $0) }
-    case .unavailable where namespace.peerStatus?.role == .follower:
+    case .unavailable where namespace.peerStatus.map { $0.role != .stopped } ?? false:
       engine.damage.map { DatabaseError(served: $0) }
     case let error?: DatabaseError(served: error)
     }
+  }
+
+  /// Why a database of several servers takes no writes for the time being.
+  private static func trouble(of namespace: Namespace) -> DatabaseError? {
+    guard let status = namespace.peerStatus, status.role != .stopped else { return nil }
+    if status.role == .leader, case .unavailable? = namespace.engine.writeRefusal {
+      return namespace.engine.writeRefusal.map { DatabaseError(served: $0) }
+    }
+    return status.trouble.map { DatabaseError(served: .unavailable($0)) }
   }
 
   private static func members(of error: String) -> [String] {

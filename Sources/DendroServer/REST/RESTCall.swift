@@ -48,7 +48,7 @@ struct RESTCall: Sendable {
 
   /// Answers from what is left of a database that cannot be opened, if it is damaged.
   func perform(because error: any Error) {
-    guard (error as? DatabaseError)?.code == .corrupt, request.isForDatabase else {
+    guard (error as? DatabaseError)?.isDamage == true, request.isForDatabase else {
       return refuse(RESTError(error))
     }
     if request.method.isWrite { return refuse(Losses.ofWriting) }

@@ -41,6 +41,8 @@ extension RESTError {
     case .memoryLimit: self.init(503, "The database is at its limit of memory.")
     case .unavailable: self.init(503, Self.sentence(unavailable: error))
     case .pending: self.init(504, "It is not known whether the write was made.")
+    case .corrupt where error.isSetBack:
+      self.init(503, "PostgreSQL was set back, and an operator has to decide what counts.")
     case .corrupt: self.init(500, Losses.sentence)
     case .unsupportedFormat: self.init(500, "The database is of a newer version.")
     case .inputOutput: self.init(500, "The system refuses to read or write files of the database.")
@@ -69,7 +71,7 @@ extension RESTError {
 
   /// Why a database refused a writing.
   init(writing error: DatabaseError) {
-    self = error.code == .corrupt ? Losses.ofWritingHere : RESTError(error)
+    self = error.isDamage ? Losses.ofWritingHere : RESTError(error)
   }
 
   /// Why no write is taken until the database is opened again.
@@ -93,4 +95,12 @@ extension RESTError {
   }
 
   init(_ error: EngineError) { self.init(DatabaseError(served: error)) }
+}
+
+extension DatabaseError {
+  /// Whether files are damaged.
+  var isDamage: Bool { code == .corrupt && !isSetBack }
+
+  /// Whether a copy has writes that the log of all servers has lost: its files are good.
+  fileprivate var isSetBack: Bool { name == "SetBack" }
 }

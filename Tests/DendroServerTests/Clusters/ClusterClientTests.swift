@@ -46,6 +46,15 @@ struct ClusterClientTests {
         #expect(shown >= lsn)
       }
     }
+    // An answer that is made on another thread says it once as well.
+    let text = "\"\(String(repeating: "x", count: 40_000))\""
+    let written = try http(followers[0])("PUT", "/a.json", text)
+    let lsn = try #require(written.headers["x-dendro-lsn"].flatMap { UInt64($0) })
+    for reader in servers {
+      let read = try http(reader)("GET", "/a.json?atLeast=\(lsn)")
+      #expect(read.body == text)
+      #expect(read.headers["x-dendro-lsn"] == "\(lsn)")
+    }
     // A browser's page may read it.
     let exposed = try http(leader)("GET", "/a.json").headers["access-control-expose-headers"]
     #expect(exposed?.contains("X-Dendro-LSN") == true)

@@ -36,6 +36,12 @@ struct ServedCluster {
         "\(arguments.directory) is one database: with \(address.name), DIRECTORY has one for each namespace",
         hint: "give a new directory")
     }
+    for name in OpeningNamespaces.names(in: directory)
+    where try ServedData.isDatabase("\(directory)/\(name)") {
+      throw Failure.usage(
+        "\("\(arguments.directory)/\(name)".printable) is a database of its own, and no copy of one that several servers have",
+        hint: "give a new directory, and write the data of that one to a server")
+    }
     lines = try Self.lines(
       arguments.value("lines"), host: hosts.first ?? "127.0.0.1", advertised: ownAddress.bareHost)
   }
