@@ -125,7 +125,11 @@ public final class Database: Sendable {
   func source(of location: Path) throws(DatabaseError) -> DataSource {
     if !isRemote.load(ordering: .acquiring) { return .engine(try own()) }
     try checkOpen()
-    if location.isInfo { return .info }
+    if location.isInfo {
+      // A program that waits for a connection before it does anything else.
+      remote?.use()
+      return .info
+    }
     return remote.map { .remote($0) } ?? .info
   }
 

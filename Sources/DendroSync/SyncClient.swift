@@ -14,7 +14,7 @@ final class SyncClient: Remote {
   let state: Mutex<State>
   let loop: SyncLoop
   /// How many bytes are kept of what nothing listens to.
-  let cacheByteCount: Int
+  let cacheByteCount: @Sendable () -> Int
 
   struct State: Sendable {
     var dialogue = SyncDialogue(software: "sdk.dendro.0-1-0")
@@ -36,7 +36,8 @@ final class SyncClient: Remote {
     var identity = Identity()
     var isOnline = true
     var isClosed = false
-    /// Whether the database was used. The client does not connect before.
+    /// Whether the database was used, or there is something to be sent or kept in step anyway. The client does not connect
+    /// before.
     var isStarted = false
     /// How many milliseconds the server's clock is ahead of this one.
     var timeOffset: Int64 = 0
@@ -104,6 +105,7 @@ final class SyncClient: Remote {
         client: Self.drawHexadecimal(byteCount: 16), incarnation: Self.drawHexadecimal(byteCount: 8)
       )
     }
+    state.isStarted = !state.dialogue.pendingWrites.isEmpty
     self.state = Mutex(state)
     loop = SyncLoop(setup.address, trusting: trust, limits: limits)
     observer.showInfo(isConnected: false, timeOffset: 0, isAuthenticated: false)
@@ -341,6 +343,8 @@ final class SyncClient: Remote {
       perform(effects, &state, &due)
     }
   }
+
+  func use() { step { _, _ in } }
 
   func goOnline() {
     step { state, due in

@@ -19,6 +19,9 @@ struct SyncVectorTests {
       eventCount += script.eventCount
       let differences = script.differences.map { String($0.prefix(1_000)) }
       switch number {
+      case 150:
+        // The SDK shows nothing where the server has a leaf, since a write below that came before the leaf is accepted.
+        #expect(!differences.isEmpty && differences[0].hasPrefix("step 51 (ack), L7"))
       case 445:
         // The SDK takes the last child up to (2.5, "a") by its key alone, since no child has `a/b`, and shows a child before
         // it. What follows is the correction.

@@ -240,6 +240,39 @@ struct PersistenceTests {
     #expect(try dendro("pending", directory).output == listed.output)
   }
 
+  @Test("opening alone sends what waits and begins to mirror; so does looking whether there is a connection")
+  func opening() async throws {
+    let folder = try TemporaryFolder()
+    let port = try freePort()
+    do {
+      let database = try synced(port, at: folder.path + "/db")
+      database.reference(withPath: "a").withoutWaiting { $0.setValue(1) }
+      try await database.close()
+    }
+    let origin = Database.inMemory()
+    try await origin.reference(withPath: "m").setValue(2)
+    let server = try await serve(origin, port: port)
+    let waiting = try synced(port, at: folder.path + "/db")
+    try await eventually { try await origin.reference(withPath: "a").getData().exists() }
+    try await waiting.close()
+
+    let mirror = try synced(port, at: folder.path + "/mirror") { $0.mirror = ["m"] }
+    try await eventually {
+      try PlainRequest.send("GET", server.port, "/.metrics").body.contains("dendro_listens 1\n")
+    }
+    try await mirror.close()
+
+    let looking = try synced(port, at: folder.path + "/looking")
+    let isConnected = Mutex(false)
+    looking.reference(withPath: ".info/connected").observe(.value) { @Sendable snapshot in
+      if snapshot.value as? Bool == true { isConnected.withLock { $0 = true } }
+    }
+    try await eventually { isConnected.value }
+    try await looking.close()
+    await server.stop()
+    try await origin.close()
+  }
+
   @Test("locations that are mirrored answer without a network")
   func mirror() async throws {
     let folder = try TemporaryFolder()

@@ -41,6 +41,8 @@ package protocol Remote: AnyObject, Sendable {
   func cancelOnDisconnect(
     _ path: Path, completion: @escaping @Sendable (DatabaseError?) -> Void)
 
+  /// Has it connect, unless it is offline, as any other use does.
+  func use()
   func goOnline()
   func goOffline()
 

@@ -34,7 +34,7 @@ final class RemoteHolder: Sendable {
     if let made = made.load() { return made.remote }
     return state.withLock { state in
       if let made = made.load() { return made.remote }
-      state.setup.cacheByteCount = Int(settings.cacheByteCount)
+      state.setup.cacheByteCount = { [settings] in Int(settings.cacheByteCount) }
       let remote = state.make(state.setup, link)
       hub.state.withLock { state in
         state.endUses = { [weak remote] uses in remote?.end(uses) }

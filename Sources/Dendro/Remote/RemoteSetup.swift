@@ -7,18 +7,16 @@ package struct RemoteSetup: Sendable {
   package var address: RemoteAddress
   /// What keeps the server's data and the pending writes in a directory; nil: they are kept in memory.
   package var files: Engine?
-  /// How many bytes of data are kept of what nothing listens to.
-  package var cacheByteCount: Int
+  /// How many bytes of data are kept of what nothing listens to, as the program has set it last.
+  package var cacheByteCount: @Sendable () -> Int = { 10 << 20 }
   /// Locations that are kept in step all the time.
   package var mirror: [Path]
 
   package init(
-    _ address: RemoteAddress, files: Engine? = nil, cacheByteCount: Int = 10 << 20,
-    mirror: [Path] = []
+    _ address: RemoteAddress, files: Engine? = nil, mirror: [Path] = []
   ) {
     self.address = address
     self.files = files
-    self.cacheByteCount = cacheByteCount
     self.mirror = mirror
   }
 }

@@ -163,6 +163,7 @@ package struct ListenedView: Sendable {
   /// Shows what the server has at a place, unless writes cover it.
   private mutating func showNews(at place: DataPlace, _ writes: WriteLayer) {
     if writes.covering(place) != nil { return }
+    let place = leaf(above: place) ?? place
     guard let key = place.path.first else {
       if !place.isPriority {
         show(
@@ -182,6 +183,20 @@ package struct ListenedView: Sendable {
     child.put(
       writes.below(place).applied(to: server.node.node(at: place)), at: place.droppingFirst())
     show(child, at: key)
+  }
+
+  /// The location of a leaf that the server has above a place: a write below hid it, and without that write it shows again. Nil
+  /// if there is none.
+  private func leaf(above place: DataPlace) -> DataPlace? {
+    if server.isWindow { return nil }
+    var node = server.node
+    var path = Path.root
+    for key in place.path.keys {
+      if node.isLeaf { return DataPlace(path) }
+      node = node.child(key)
+      path = path.appending(key)
+    }
+    return nil
   }
 
   // MARK: Answers

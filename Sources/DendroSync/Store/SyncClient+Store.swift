@@ -30,7 +30,7 @@ extension SyncClient {
       if case .writeTooLarge = refusal { return dropCache(&state, &due) }
       return noteRefusal(refusal, &state, &due)
     }
-    guard let store = state.store, store.unboundedByteCount > cacheByteCount / 16 else { return }
+    guard let store = state.store, store.unboundedByteCount > cacheByteCount() / 16 else { return }
     state.store?.unboundedByteCount = 0
     // It may take some milliseconds, which no call is to wait for.
     Self.timers.async { [weak self] in
@@ -41,7 +41,7 @@ extension SyncClient {
 
   /// Brings the cache under its limit. The step saves it.
   private func prune(_ state: inout State, _ due: inout Due) {
-    let count = state.prune(to: cacheByteCount)
+    let count = state.prune(to: cacheByteCount())
     if count == 0 { return }
     log("the cache gives back \(count) locations and queries that were not used for longest", &due)
   }
