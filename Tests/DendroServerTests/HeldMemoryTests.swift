@@ -170,7 +170,7 @@ struct HeldMemoryTests {
       let client = try WebSocketClient(served)
       let text = String(repeating: "x", count: 80_000)
       #expect(try client("o", "{\"p\":\"/left\",\"d\":\"\(text)\"}") == [ok])
-      #expect(try (80_000..<100_000).contains(served.figure("session_bytes")))
+      while try !(80_000..<100_000).contains(served.figure("session_bytes")) {}
       #expect(try client("oc", "{\"p\":\"/left\",\"d\":null}") == [ok])
       #expect(try served.figure("session_bytes") < 2_000)
       let session = try PollSession(served)

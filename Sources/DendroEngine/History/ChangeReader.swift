@@ -64,13 +64,17 @@ package final class ChangeReader: Sendable {
 
   /// Waits for the next writes that concern the path, one or more, without blocking a thread.
   ///
-  /// - Returns: nil once the task is cancelled or the engine closed; in a read-only engine that does not follow
-  ///   a writer also behind the last write that opening found.
+  /// - Parameter end: the last write that is waited for, whatever it concerns; nil if there is none.
+  /// - Returns: nil behind `end`, or once the task is cancelled or the engine closed; in a read-only engine that does not
+  ///   follow a writer also behind the last write that opening found.
   /// - Throws: `.outOfHistory` if the log no longer, or not yet, has the next write; `.storage` if the
   ///   files cannot be read.
-  @concurrent package func next() async throws(EngineError) -> [LoggedWrite]? {
+  @concurrent package func next(
+    upTo end: LogSequenceNumber? = nil
+  ) async throws(EngineError) -> [LoggedWrite]? {
     while !Task.isCancelled, !history.isClosed {
       let position = self.position
+      if let end, position >= end { return nil }
       let (durable, last) = history.pipeline.withAdmission {
         ($0.durableLSN, $0.lastLSN)
       }

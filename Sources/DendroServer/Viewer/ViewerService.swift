@@ -61,7 +61,8 @@ final class ViewerService: Sendable {
     if first < durable {
       do throws(EngineError) {
         let reader = try engine.changes(since: first)
-        while last < durable, let page = try await reader.next() {
+        // The last ones may be none of the data.
+        while let page = try await reader.next(upTo: durable) {
           // Writes that come meanwhile make it more than were asked for.
           items = Array((items + page.suffix(limit).map(text)).suffix(limit))
           last = page.last?.lsn ?? last

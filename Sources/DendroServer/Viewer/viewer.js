@@ -518,11 +518,18 @@ function ask({ title, note, key, secret, value, ok, action }) {
 }
 
 function parsed(text) {
+  let value, isTooLarge = false;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text, (key, part) => {
+      // It would be sent as null, which removes.
+      if (part === Infinity || part === -Infinity) isTooLarge = true;
+      return part;
+    });
   } catch (error) {
     throw new Error("This is no JSON: " + error.message);
   }
+  if (isTooLarge) throw new Error("A number is beyond 1.7976931348623157e308, which is the limit.");
+  return value;
 }
 
 async function guarded(body) {

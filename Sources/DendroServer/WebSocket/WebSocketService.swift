@@ -68,6 +68,7 @@ final class WebSocketService: Sendable {
         if isAdded {
           connection.send(session.hello(host: handshake.host))
         } else {
+          session.giveUpMessages()
           connection.close(1013)
         }
         connection.start(session)

@@ -235,6 +235,7 @@ final class WireSession: Sendable {
     // It may have given up its place.
     if hasEnded.load(ordering: .relaxed) { return true }
     if service.sessions.note(self) { return true }
+    giveUpMessages()
     connection.close(1013)
     return false
   }
