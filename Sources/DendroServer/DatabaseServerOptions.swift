@@ -150,7 +150,8 @@ public struct AccessRecord: Sendable {
   public let method: String
   /// The path and the query, without credentials.
   public let target: String
-  /// The HTTP status; 0 if the client left before the answer.
+  /// The HTTP status; 0 if the client left before the answer, and 499 if the server has noticed that before it began work
+  /// that takes long.
   public let status: Int
   /// From the request's head to the end of the answer.
   public let duration: Duration

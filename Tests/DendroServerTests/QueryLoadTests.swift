@@ -18,6 +18,25 @@ struct QueryLoadTests {
     try await served.database.reference(withPath: "list").setValue(children)
   }
 
+  @Test("long work is not begun for a client that has left")
+  func left() async throws {
+    try await serving { served in
+      try await fill(served, 1_000)
+      for (head, status) in [
+        ("GET /list.json?ns=app HTTP/1.1\r\nX-Firebase-ETag: true", 499),
+        ("DELETE /list.json?ns=app HTTP/1.1\r\nIf-Match: x", 499),
+        // What takes no long work has its answer.
+        ("GET /list/k1/t.json?ns=app HTTP/1.1", 200),
+      ] {
+        let client = try served.client()
+        client.holdBack()
+        try client.send(bytes: Array("\(head)\r\nHost: 127.0.0.1\r\n\r\n".utf8))
+        client.shutDownWriting()
+        #expect(try client.answer().status == status, "\(head)")
+      }
+    }
+  }
+
   @Test(
     "what a client asks for in one go is done in turn with what others want",
     arguments: ["listens", "gets", "hashes", "conditions", "orders"])

@@ -89,6 +89,17 @@ struct SessionLimitTests {
       #expect(try other("s", "{\"c\":{}}") == [ok])
       try other.request("p", "{\"p\":\"/no\",\"d\":1}")
       #expect(try other.closingCode() == 1013)
+      // Nor is anything done that comes behind, in one piece.
+      for actions in [["p", "p", "p"], ["o", "p"], ["q", "p", "m"]] {
+        let hasty = try client(served)
+        try hasty.send(
+          bytes: actions.enumerated().flatMap { number, action in
+            let body = "{\"p\":\"/no/k\(number)\",\"d\":{\"a\":1},\"h\":\"\"}"
+            let request = "{\"r\":\(number + 1),\"a\":\"\(action)\",\"b\":\(body)}"
+            return WebSocketClient.frame(0x1, Array("{\"t\":\"d\",\"d\":\(request)}".utf8))
+          })
+        #expect(try hasty.closingCode() == 1013)
+      }
       #expect(try served.client()("GET", "/no.json?ns=app").body == "null")
       let user = try client(served)
       #expect(try user("s", "{\"c\":{}}") == [ok])

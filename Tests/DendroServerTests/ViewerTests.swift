@@ -146,6 +146,12 @@ struct ViewerTests {
       #expect(log.body.contains(text))
     }
     #expect(try http("GET", "/.viewer/log.json?limit=1").body.contains("\"lsn\":2") == false)
+    // The last write is none of the data.
+    let rules = "{\"rules\":{\".read\":true,\".write\":true}}"
+    #expect(
+      try http("PUT", "/.settings/rules.json", rules, ["Authorization": "Bearer owner"]).status
+        == 200)
+    #expect(try http("GET", "/.viewer/log.json").body.contains("\"what\":\"remove\""))
     for (query, data) in [
       ("path=/a&at=1", "{\"x\":1,\"y\":{\".n\":1}}"), ("path=/a/y/z&at=1", "2"),
       ("path=/a&at=1&whole=1", "{\"x\":1,\"y\":{\"z\":2}}"), ("path=/a&at=3", "null"),

@@ -240,7 +240,7 @@ struct PersistenceTests {
     #expect(try dendro("pending", directory).output == listed.output)
   }
 
-  @Test("opening alone sends what waits and begins to mirror; so does looking whether there is a connection")
+  @Test("opening sends what waits and begins to mirror, and looking for a connection connects")
   func opening() async throws {
     let folder = try TemporaryFolder()
     let port = try freePort()

@@ -301,6 +301,14 @@ final class Exchange: @unchecked Sendable {
     finish(.whole(answer))
   }
 
+  /// Whether nobody waits for what is still to be done: the request has its answer, or its client has left.
+  var isOver: Bool {
+    outcome.withLock { outcome in
+      // A connection that is suspended keeps its socket.
+      outcome.answer != nil || outcome.connection != nil && peer.hasLeft
+    }
+  }
+
   /// Has the answer say the last write that the server shows, unless the request is refused.
   func tellLSN(_ shown: @escaping @Sendable () -> UInt64) { shownLSN.withLock { $0 = shown } }
 
@@ -364,7 +372,7 @@ final class Exchange: @unchecked Sendable {
 
   /// Whether a parameter is a credential, names a session, or is a part of a message.
   private static func isSecret(_ name: String) -> Bool {
-    ["auth", "access_token", "ac", "pw", "s", "ls"].contains(name)
+    ["auth", "access_token", "ac", "id", "pw", "s", "ls"].contains(name)
       || name.first == "d" && name.count > 1 && name.dropFirst().allSatisfy(\.isNumber)
   }
 }

@@ -147,14 +147,21 @@ final class HTTPConnection: Sendable {
   /// libmicrohttpd reads a socket when epoll reports an edge, and stops after a read that returns fewer bytes than it
   /// has asked for. So it misses an end of the input that has come together with the last bytes.
   func noteEnd() {
-    var byte: UInt8 = 0
-    guard recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) == 0 else { return }
+    guard hasLeft else { return }
     let isOver = state.withLock { state in
       guard state.phase != .answering, state.phase != .givenUp else { return false }
       defer { state.hasEnded = true }
       return state.hasEnded
     }
     if isOver { shutdown(socket, Int32(SHUT_RDWR)) }
+  }
+
+  /// Whether the client has shut down writing, behind all that was read, or has broken the connection. The caller keeps the
+  /// socket open meanwhile.
+  var hasLeft: Bool {
+    var byte: UInt8 = 0
+    let count = recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
+    return count == 0 || count < 0 && errno == ECONNRESET
   }
 
   private static let timeout: StaticString =

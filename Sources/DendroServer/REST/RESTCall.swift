@@ -76,12 +76,16 @@ struct RESTCall: Sendable {
     if isLong { service.workers.async(execute: body) } else { body() }
   }
 
-  /// Calls `body`, which does not wait for the disk: if it takes long, when it is this client's turn.
+  /// Calls `body`, which does not wait for the disk: if it takes long, when it is this client's turn, and not if that has left
+  /// by then.
   func inTurn(
     _ isLong: Bool, _ namespace: Namespace, _ body: @escaping @Sendable () -> Void
   ) {
     guard isLong else { return body() }
-    namespace.turns.async(for: exchange.turnClient, at: exchange.address, body)
+    namespace.turns.async(for: exchange.turnClient, at: exchange.address) {
+      if exchange.isOver { return refuse(RESTError(499, "The client has left.")) }
+      body()
+    }
   }
 
   // MARK: Reading
