@@ -18,10 +18,12 @@ struct DendroSamples {
       let post = posts.childByAutoId()
       try await post.setValue(["title": "Tree rings", "stars": 0])
       try await post.child("stars").setValue(ServerValue.increment(1))
-      // end
-      #expect(try await post.child("stars").getData().int == 1)
-      await database.waitForPendingEvents()
       try await database.close()
+      // end
+      let again = try await Database.open(at: "blog")
+      #expect(
+        try await again.reference(withPath: "posts/\(post.key ?? "")/stars").getData().int == 1)
+      try await again.close()
     }
   }
 

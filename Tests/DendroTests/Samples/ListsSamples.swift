@@ -52,6 +52,7 @@ struct ListsSamples {
     byStars.observe(.childAdded, andPreviousSiblingKeyWith: place)
     byStars.observe(.childMoved, andPreviousSiblingKeyWith: place)
     byStars.observe(.childRemoved) { post in keys.removeAll { $0 == post.key } }
+    byStars.observe(.value) { posts in keys = posts.map(\.key) }
     // end
     // sample
     for try await event in byStars.childEvents() {
@@ -63,6 +64,10 @@ struct ListsSamples {
     try await posts.child(made[0]).child("stars").setValue(8)
     await settle(database)
     #expect(keys == [made[2], made[0], made[1]])
+    // Both change places at once.
+    try await posts.updateChildValues(["\(made[0])/stars": 20, "\(made[2])/stars": 10])
+    await settle(database)
+    #expect(keys == [made[2], made[1], made[0]])
     posts.removeAllObservers()
   }
 }
