@@ -50,7 +50,9 @@ extension Command {
         name: "ADDRESS", summary: "of PostgreSQL; DENDRO_CLUSTER if left out", isOptional: true),
     ],
     options: [
-      .dryRun,
+      Command.Option(
+        name: "dry-run", short: "n",
+        summary: "of restore and accept-loss: only say what would be done"),
       Command.Option(
         name: "end",
         summary: "of drain: let the server lead again; of move: let the servers choose who leads"),
