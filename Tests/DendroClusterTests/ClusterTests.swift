@@ -232,6 +232,19 @@ struct ClusterTests {
     }
   }
 
+  @Test("a database of its own is refused, and nothing is made beside its data")
+  func ownDatabase() async throws {
+    let own = try await Database.open(at: cluster.directory("1"))
+    try await own.reference(withPath: "a").setValue(1)
+    try await own.close()
+    let names = try FileManager.default.contentsOfDirectory(atPath: cluster.directory("1"))
+    let error = #expect(throws: DatabaseError.self) { try cluster.open("1") }
+    #expect(error?.code == .invalidArgument)
+    #expect(error?.message.contains("is a database of its own") == true)
+    let left = try FileManager.default.contentsOfDirectory(atPath: cluster.directory("1"))
+    #expect(left.sorted() == names.sorted())
+  }
+
   @Test("a directory is one server's at a time")
   func locked() throws {
     let first = try cluster.open("1")
