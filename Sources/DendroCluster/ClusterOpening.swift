@@ -86,11 +86,13 @@ struct ClusterOpening {
       defer { found.close() }
       isDatabase = try !found.contents().isEmpty
     } catch {
-      // What is wrong with the directory shows when it is used.
-      return
+      if case .notFound = error { return }
+      throw .engine(.storage(error))
     }
     if isDatabase {
-      throw .otherCluster("\(directory) is a database of its own, and no copy of this one")
+      throw .otherCluster(
+        "\(directory) is a database of its own: its *.log and *.checkpoint have to be elsewhere"
+      )
     }
   }
 

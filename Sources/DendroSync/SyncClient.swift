@@ -15,6 +15,8 @@ final class SyncClient: Remote {
   let loop: SyncLoop
   /// How many bytes are kept of what nothing listens to.
   let cacheByteCount: @Sendable () -> Int
+  /// What is kept in step all the time.
+  let mirror: [QueryTarget]
 
   struct State: Sendable {
     var dialogue = SyncDialogue(software: "sdk.dendro.0-1-0")
@@ -36,8 +38,8 @@ final class SyncClient: Remote {
     var identity = Identity()
     var isOnline = true
     var isClosed = false
-    /// Whether the database was used, or there is something to be sent or kept in step anyway. The client does not connect
-    /// before.
+    /// Whether the database was used, or what is in its directory is to be sent or kept in step anyway. The client does not
+    /// connect before.
     var isStarted = false
     /// How many milliseconds the server's clock is ahead of this one.
     var timeOffset: Int64 = 0
@@ -97,6 +99,7 @@ final class SyncClient: Remote {
   ) {
     self.observer = observer
     cacheByteCount = setup.cacheByteCount
+    mirror = setup.mirror.map { QueryTarget($0) }
     var state = State()
     if let files = setup.files {
       state.restore(from: SyncStore(files))
@@ -105,11 +108,14 @@ final class SyncClient: Remote {
         client: Self.drawHexadecimal(byteCount: 16), incarnation: Self.drawHexadecimal(byteCount: 8)
       )
     }
-    state.isStarted = !state.dialogue.pendingWrites.isEmpty
+    // Where a user was signed in, the program will sign in again: before that the server would refuse what is kept for him.
+    let startsAlone =
+      state.store?.lastUser == nil && !(mirror.isEmpty && state.dialogue.pendingWrites.isEmpty)
     self.state = Mutex(state)
     loop = SyncLoop(setup.address, trusting: trust, limits: limits)
     observer.showInfo(isConnected: false, timeOffset: 0, isAuthenticated: false)
-    for path in setup.mirror { keep(QueryTarget(path), true) }
+    for target in mirror { keep(target, true) }
+    self.state.withLock { $0.isStarted = startsAlone }
     loop.start(self)
   }
 

@@ -47,15 +47,43 @@ struct SyncedLeafTests {
           }
           _ = tree.put(node, at: news, tag: nil)
         }
+        let before = tree.visible(target)?.node
         let steps = tree.answered(number: 1, isAccepted: true)
         var expected = server
         if pendingBeside { expected.put(seven, at: beside) }
         let shown = tree.visible(target)?.node
         #expect(shown == expected.node(at: target.path), "update: \(isUpdate)")
-        if let last = steps.last(where: { $0.target == target }) {
-          #expect(last.after.node == shown)
-        }
+        let seen = steps.last { $0.target == target }?.after.node ?? before
+        #expect(seen == shown, "update: \(isUpdate)")
       }
     }
+  }
+
+  @Test("a query shows the leaf that a child has become, too")
+  func query() throws {
+    var parameters = QueryParameters()
+    parameters.limit = .first(3)
+    let target = QueryTarget(try Path(parsing: "/p"), parameters)
+    var tree = SyncedTree()
+    tree.isOurServer = true
+    var start = Node.empty
+    start.put(Node(.integer(0)), at: DataPlace(try Path(parsing: "/a/x")))
+    start.put(Node(.integer(0)), at: DataPlace(try Path(parsing: "/k")))
+    for case .listen(let target, let number, let tag, _, _) in tree.begin(target) {
+      _ = tree.put(start, at: DataPlace(target.path), tag: tag)
+      tree.noteNews(number: number)
+      _ = tree.listened(number: number, target)
+    }
+    let tag = try #require(tree.tag(of: target))
+    let seven = Node(.integer(7))
+    let written = DataPlace(try Path(parsing: "/p/a/b"))
+    _ = tree.write(PendingWrites.Write(setting: written, seven), number: 1)
+    _ = tree.put(seven, at: written, tag: tag)
+    _ = tree.put(Node(.integer(1)), at: DataPlace(try Path(parsing: "/p/a")), tag: tag)
+    _ = tree.answered(number: 1, isAccepted: true)
+    var expected = Node.empty
+    expected.put(Node(.integer(1)), at: DataPlace(try Path(parsing: "/a")))
+    expected.put(Node(.integer(0)), at: DataPlace(try Path(parsing: "/k")))
+    #expect(tree.visible(target)?.node == expected)
   }
 }

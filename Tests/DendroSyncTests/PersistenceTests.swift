@@ -273,6 +273,33 @@ struct PersistenceTests {
     try await origin.close()
   }
 
+  @Test("what is mirrored is kept in step once a user signs in who may read it")
+  func mirrorOfUser() async throws {
+    let folder = try TemporaryFolder()
+    let origin = Database.inMemory()
+    try await origin.reference(withPath: "m").setValue(2)
+    var options = DatabaseServerOptions()
+    options.port = 0
+    options.rulesFile = try folder.write(
+      "rules.json", "{\"rules\":{\"m\":{\".read\":\"auth != null\"}}}")
+    let server = try await DatabaseServer.start(serving: origin, options: options)
+    for _ in 0..<2 {
+      let database = try synced(Int(server.port), at: folder.path + "/db") { $0.mirror = ["m"] }
+      // The server has refused it by then, if it was asked.
+      _ = try? await database.reference(withPath: "m/x").getData()
+      try database.authenticate { .user(unsignedToken("ann")) }
+      try await eventually {
+        try PlainRequest.send("GET", server.port, "/.metrics").body.contains("dendro_listens 1\n")
+      }
+      try await database.close()
+      try await eventually {
+        try PlainRequest.send("GET", server.port, "/.metrics").body.contains("dendro_listens 0\n")
+      }
+    }
+    await server.stop()
+    try await origin.close()
+  }
+
   @Test("locations that are mirrored answer without a network")
   func mirror() async throws {
     let folder = try TemporaryFolder()

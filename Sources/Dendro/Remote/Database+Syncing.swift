@@ -85,7 +85,8 @@ extension Database {
       at: path, for: address, options: options, environment: environment)
     let setup = RemoteSetup(address, files: files, mirror: mirror)
     database.keepInStep(setup, log: options.log, make)
-    // It connects now if the directory has writes that the server has not answered, or if something is mirrored.
+    // It connects now if the directory has writes that the server has not answered, or if something is mirrored; unless a
+    // user has signed in here.
     _ = database.remote
     return database
   }

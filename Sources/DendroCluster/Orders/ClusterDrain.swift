@@ -47,6 +47,10 @@ package struct ClusterDrain {
       connection.pause()
       now = try leaders()
     }
+    if led.keys.contains(where: { successor(of: $0) == nil }) {
+      connection.doubt()
+      now = try leaders()
+    }
     let all = try connection.servers()
     return led.keys.sorted().map { name in
       let leader = successor(of: name)

@@ -4,7 +4,7 @@ import DendroStorage
 /// A connection to PostgreSQL of a command that asks the servers for something, and takes no part itself. For one thread.
 ///
 /// Nothing that it reads counts before it has committed something: an old primary that goes on to run shows what was there
-/// before its standby took its place, and commits nothing.
+/// before its synchronous standby took its place, and commits nothing.
 final class OperatorConnection {
   private var connection: PostgresConnection
   /// Whether the host has committed something since it was connected.
@@ -81,6 +81,9 @@ final class OperatorConnection {
     try connection.execute("SELECT id FROM dendro.cluster WHERE one = 1", timeout: timeout).count
       > 0
   }
+
+  /// PostgreSQL may have failed over since: what is read next counts only behind another commit.
+  func doubt() { isConfirmed = false }
 
   /// Waits between two looks.
   func pause() { interruption.wait(.milliseconds(50)) }

@@ -188,11 +188,11 @@ package struct ListenedView: Sendable {
   /// The location of a leaf that the server has above a place: a write below hid it, and without that write it shows again. Nil
   /// if there is none.
   private func leaf(above place: DataPlace) -> DataPlace? {
-    if server.isWindow { return nil }
     var node = server.node
     var path = Path.root
     for key in place.path.keys {
-      if node.isLeaf { return DataPlace(path) }
+      // A query shows no children of a leaf at its own location.
+      if node.isLeaf, !(server.isWindow && path.isRoot) { return DataPlace(path) }
       node = node.child(key)
       path = path.appending(key)
     }

@@ -253,7 +253,7 @@ final class Exchange: @unchecked Sendable {
       context.parts.async(for: peer) { [self] in
         var answer = unprepared
         _ = answer.body.prepare(byteCount: ResponseBody.wholeByteLimit)
-        // Its head is complete since it was given first.
+        // It has the number of the last write already.
         finish(.whole(answer))
       }
     }
@@ -304,8 +304,8 @@ final class Exchange: @unchecked Sendable {
   /// Whether nobody waits for what is still to be done: the request has its answer, or its client has left.
   var isOver: Bool {
     outcome.withLock { outcome in
-      // A connection that is suspended keeps its socket.
-      outcome.answer != nil || outcome.connection != nil && peer.hasLeft
+      // As long as there is none, the connection is suspended or about to be, and keeps its socket.
+      outcome.answer != nil || peer.hasLeft
     }
   }
 

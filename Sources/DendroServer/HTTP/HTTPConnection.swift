@@ -1,3 +1,4 @@
+import CDendroWSLay
 import DendroPlatform
 import Synchronization
 
@@ -147,7 +148,8 @@ final class HTTPConnection: Sendable {
   /// libmicrohttpd reads a socket when epoll reports an edge, and stops after a read that returns fewer bytes than it
   /// has asked for. So it misses an end of the input that has come together with the last bytes.
   func noteEnd() {
-    guard hasLeft else { return }
+    var byte: UInt8 = 0
+    guard recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) == 0 else { return }
     let isOver = state.withLock { state in
       guard state.phase != .answering, state.phase != .givenUp else { return false }
       defer { state.hasEnded = true }
@@ -156,12 +158,12 @@ final class HTTPConnection: Sendable {
     if isOver { shutdown(socket, Int32(SHUT_RDWR)) }
   }
 
-  /// Whether the client has shut down writing, behind all that was read, or has broken the connection. The caller keeps the
+  /// Whether the client has shut down writing, or has broken the connection, whatever it has sent before. The caller keeps the
   /// socket open meanwhile.
   var hasLeft: Bool {
-    var byte: UInt8 = 0
-    let count = recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
-    return count == 0 || count < 0 && errno == ECONNRESET
+    let ends = Int16(POLLHUP | POLLERR) | dendro_ended
+    var state = pollfd(fd: socket, events: ends, revents: 0)
+    return poll(&state, 1, 0) == 1 && state.revents & ends != 0
   }
 
   private static let timeout: StaticString =

@@ -72,13 +72,11 @@ struct NamespaceTable {
     return error
   }
 
-  /// Why a database could not be opened a moment ago; nil if it may be tried again.
-  func recentFailure(of name: String) -> DatabaseError? {
-    guard let time = failureTimes[name], .now - time < Self.failurePause else { return nil }
+  /// Why a database could not be opened within so much time; nil if it was not tried, or could be.
+  func failure(of name: String, within pause: Duration) -> DatabaseError? {
+    guard let time = failureTimes[name], .now - time < pause else { return nil }
     return failed[name]
   }
-
-  private static let failurePause = Duration.seconds(1)
 
   /// Forgets the failures of databases that do not exist any more.
   mutating func forgetFailures(except names: Set<String>) {

@@ -145,7 +145,7 @@ package final class OpeningNamespaces: Namespaces {
       if let open = table.open[name] { return .open(lease(open)) }
       if let change = table.changing[name] { return .change(change) }
       // Each attempt asks PostgreSQL and reads the disk.
-      if havePeers, let failure = table.recentFailure(of: name) { throw failure }
+      if havePeers, let failure = table.failure(of: name, within: .seconds(1)) { throw failure }
       guard table.count < limits.openCount else {
         return table.leastRecentlyUsed.map { .change(closing($0, in: &table)) } ?? .full
       }
@@ -249,8 +249,8 @@ package final class OpeningNamespaces: Namespaces {
     defer { isOpeningNew.store(false, ordering: .releasing) }
     return known().sorted().compactMap { name in
       let isNew = table.withLock { table in
-        !table.isEnded && !table.has(name) && table.failed[name] == nil
-          && table.count < limits.openCount
+        !table.isEnded && !table.has(name) && table.count < limits.openCount
+          && table.failure(of: name, within: .seconds(10)) == nil
       }
       return isNew ? try? namespace(name, makesNew: false).namespace : nil
     }

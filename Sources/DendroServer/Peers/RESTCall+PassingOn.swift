@@ -26,7 +26,7 @@ extension RESTCall {
         switch result.outcome {
         case .made:
           guard showsResult else {
-            return inTurn(hashesLong(draft), namespace) {
+            return inTurn(hashesLong(draft), namespace, isWritten: true) {
               exchange.finish(answer(draft, key))
             }
           }
@@ -53,7 +53,7 @@ extension RESTCall {
     }
     let visible = shown(node)
     let hashes = !isWritten || request.conditions.wantsETag
-    inTurn(hashes && TreeHash.takesLong(visible), namespace) {
+    inTurn(hashes && TreeHash.takesLong(visible), namespace, isWritten: isWritten) {
       exchange.finish(answer(visible, isWritten: isWritten, key))
     }
   }

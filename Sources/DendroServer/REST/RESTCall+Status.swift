@@ -59,7 +59,7 @@ extension RESTCall {
     let members: [String]
     /// Why it cannot be read, or takes no writes.
     let failure: DatabaseError?
-    /// Why it takes no writes at any server for the time being, and can be read.
+    /// Why it takes no writes here for the time being, and can be read.
     var trouble: DatabaseError?
   }
 

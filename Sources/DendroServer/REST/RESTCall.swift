@@ -76,14 +76,17 @@ struct RESTCall: Sendable {
     if isLong { service.workers.async(execute: body) } else { body() }
   }
 
-  /// Calls `body`, which does not wait for the disk: if it takes long, when it is this client's turn, and not if that has left
-  /// by then.
+  /// Calls `body`, which does not wait for the disk: if it takes long, when it is this client's turn.
+  ///
+  /// - Parameter isWritten: whether something was written for the request. If not, and the client has left by then, `body` is
+  ///   not called.
   func inTurn(
-    _ isLong: Bool, _ namespace: Namespace, _ body: @escaping @Sendable () -> Void
+    _ isLong: Bool, _ namespace: Namespace, isWritten: Bool = false,
+    _ body: @escaping @Sendable () -> Void
   ) {
     guard isLong else { return body() }
     namespace.turns.async(for: exchange.turnClient, at: exchange.address) {
-      if exchange.isOver { return refuse(RESTError(499, "The client has left.")) }
+      if !isWritten, exchange.isOver { return refuse(RESTError(499, "The client has left.")) }
       body()
     }
   }
@@ -245,7 +248,7 @@ struct RESTCall: Sendable {
       namespace.hub.afterEvents(isShort: isShort) {
         switch result {
         case .success:
-          inTurn(hashesLong(draft), namespace) {
+          inTurn(hashesLong(draft), namespace, isWritten: true) {
             exchange.finish(traced(answer(draft, key), judge?.verdict))
           }
         case .failure(let error):
@@ -393,7 +396,7 @@ struct RESTCall: Sendable {
         case .success(let outcome):
           let node = shown(outcome.node)
           let hashes = !outcome.isWritten || request.conditions.wantsETag
-          inTurn(hashes && TreeHash.takesLong(node), namespace) {
+          inTurn(hashes && TreeHash.takesLong(node), namespace, isWritten: outcome.isWritten) {
             exchange.finish(answer(node, isWritten: outcome.isWritten, key))
           }
         }

@@ -98,8 +98,10 @@ extension RESTError {
 }
 
 extension DatabaseError {
-  /// Whether files are damaged.
-  var isDamage: Bool { code == .corrupt && !isSetBack }
+  /// Whether files here are damaged, and not what PostgreSQL has.
+  var isDamage: Bool {
+    code == .corrupt && !["SetBack", "DamagedBatch", "DamagedCheckpoint"].contains(name)
+  }
 
   /// Whether a copy has writes that the log of all servers has lost: its files are good.
   fileprivate var isSetBack: Bool { name == "SetBack" }

@@ -8,9 +8,12 @@ final class SessionAccount: Sendable {
   private struct State {
     var byteCount = 0
     var exemptByteCount = 0
-    /// What the session holds itself: it is there until the session has made its last write.
+    /// The messages that wait and what is registered for the end: the session has them until its last write is made, also
+    /// when the connection is gone.
     var ownByteCount = 0
     var isClosed = false
+    /// Whether there is no session, or it has made its last write.
+    var isSessionOver = true
   }
 
   let address: ClientAddress
@@ -49,24 +52,34 @@ final class SessionAccount: Sendable {
     if isOpen { accounts.add(count) }
   }
 
-  /// Notes that the session itself holds so much more, or less, which is exempt.
+  /// Notes that so much more, or less, waits in the session or is registered for its end, which is exempt.
   func addOwn(_ count: Int) {
     if count == 0 { return }
-    let isOver = state.withLock { state in
+    state.withLock { state in
       state.byteCount += count
       state.exemptByteCount += count
       state.ownByteCount += count
-      return state.isClosed && state.ownByteCount == 0
     }
     accounts.add(count)
-    if isOver { accounts.remove(self) }
   }
 
   /// Begins to count what is held by what carries the session, which may be closed for it.
   func open(_ transport: any WireTransport) { accounts.register(transport) }
 
-  /// Notes whose account this is.
-  func belongs(to session: WireSession) { self.session.withLock { $0.value = session } }
+  /// Notes whose account this is. It is kept until `finish`.
+  func belongs(to session: WireSession) {
+    self.session.withLock { $0.value = session }
+    state.withLock { $0.isSessionOver = false }
+  }
+
+  /// The session has made its last write, and has nothing any more.
+  func finish() {
+    let isClosed = state.withLock { state in
+      state.isSessionOver = true
+      return state.isClosed
+    }
+    if isClosed { accounts.remove(self) }
+  }
 
   /// Makes the session give up what it has not looked at.
   func relieve() { session.withLock { $0.value }?.giveUpMessages() }
@@ -76,7 +89,7 @@ final class SessionAccount: Sendable {
     let (byteCount, isOver) = state.withLock { state in
       state.isClosed = true
       defer { state.byteCount = state.ownByteCount }
-      return (state.byteCount - state.ownByteCount, state.ownByteCount == 0)
+      return (state.byteCount - state.ownByteCount, state.isSessionOver && state.ownByteCount == 0)
     }
     accounts.add(-byteCount)
     if isOver { accounts.remove(self) }

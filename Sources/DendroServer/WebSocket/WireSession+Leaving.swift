@@ -146,6 +146,7 @@ extension WireSession {
       return (state.finished, state.keptByteCount)
     }
     connection.account.addOwn(-keptByteCount)
+    connection.account.finish()
     for body in finished { body() }
     namespace.leaving.leave()
   }

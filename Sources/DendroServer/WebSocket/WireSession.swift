@@ -48,7 +48,7 @@ final class WireSession: Sendable {
     var heldAnswers: [@Sendable () -> Void] = []
     /// Messages that came after a write whose condition is not decided yet.
     var waiting = Inbox()
-    /// The bytes of that among them which is performed, or of which the condition is decided.
+    /// The bytes of the message that was taken from them last, which is still performed.
     var performedByteCount = 0
     /// The message that waits for the client's own writes.
     var behindWrites: BehindWrites?

@@ -152,7 +152,7 @@ struct ParityTests {
       #expect(verify.output.contains("damage: ") && verify.output.contains(".parity"))
       let quick = try dendro("verify", "archive", "--quick")
       #expect(quick.status == 2)
-      let advice = "the next extension of the archive writes it anew\n"
+      let advice = "the next extension of the archive writes them anew\n"
       #expect(verify.errors.contains(advice) || verify.output.contains(advice), "byte \(place)")
       let repair = try dendro("repair", "archive", "new")
       #expect(repair.status == 0 && repair.output.contains("no data is damaged"))

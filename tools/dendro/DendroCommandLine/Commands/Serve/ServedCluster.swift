@@ -39,8 +39,8 @@ struct ServedCluster {
     for name in OpeningNamespaces.names(in: directory)
     where try ServedData.isDatabase("\(directory)/\(name)") {
       throw Failure.usage(
-        "\("\(arguments.directory)/\(name)".printable) is a database of its own, and no copy of one that several servers have",
-        hint: "give a new directory, and write the data of that one to a server")
+        "\("\(arguments.directory)/\(name)".printable) is a database of its own, whose data would not show",
+        hint: "give a new directory, or move its *.log and *.checkpoint elsewhere")
     }
     lines = try Self.lines(
       arguments.value("lines"), host: hosts.first ?? "127.0.0.1", advertised: ownAddress.bareHost)

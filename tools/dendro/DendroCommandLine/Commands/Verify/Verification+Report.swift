@@ -91,10 +91,10 @@ extension Verification {
     let isOfParity = damage.allSatisfy { one in
       mending.contains { $0.parityPath == one.file && $0.state == .damaged }
     }
-    guard !damage.isEmpty, isOfParity else { return nil }
-    return "only parity is damaged, not what it is for: "
+    guard let first = damage.first?.file, isOfParity else { return nil }
+    return
+      "only parity is damaged, and all data is good: remove what is named above, as \(first.printable)"
       + (isArchive
-        ? "remove its file, and the next extension of the archive writes it anew"
-        : "remove its file, or make a new backup")
+        ? "; the next extension of the archive writes them anew" : "; a new backup has them again")
   }
 }
