@@ -194,13 +194,18 @@ final class WireSession: Sendable {
   /// Drops what waits behind a message that no client sends, and closes the connection.
   private func refuseRest() {
     giveUpMessages()
+    endCountingMessage()
+    state.withLock { $0.isWaiting = false }
+    finishIfIdle()
+    connection.refuseMessage()
+  }
+
+  /// The message that is performed counts no more: what is left of it counts by itself, or nothing is.
+  private func endCountingMessage() {
     state.withLock { state in
       connection.account.addOwn(-state.performedByteCount)
       state.performedByteCount = 0
-      state.isWaiting = false
     }
-    finishIfIdle()
-    connection.refuseMessage()
   }
 
   /// Drops what the client has sent and nothing has looked at yet, and all that follows.
@@ -277,6 +282,7 @@ final class WireSession: Sendable {
     case .onDisconnect(let draft, let path):
       guard allowsRegistering(draft, at: path, number) else { break }
       return onWritingQueue { session in
+        session.endCountingMessage()
         session.keep(draft, number)
         session.countKept()
       }
