@@ -149,7 +149,6 @@ struct ClusterServeTests {
       }
     }
     for server in servers { #expect(try get(server, "/x.json") == "1") }
-    #expect(try PlainRequest.send("PUT", servers[0].port, "/x.json", "2").status == 503)
     try postgres.start()
     try await eventually("they have noticed it") {
       try servers.allSatisfy {
