@@ -78,7 +78,7 @@ struct ClusterOpening {
     return (node, engine, position)
   }
 
-  /// Refuses a directory that is a database: the copy would stand beside its data, which nobody would see.
+  /// Refuses a directory that is a database of its own: no reader of the copy would see the data of that database.
   private func checkNoDatabase(_ environment: DendroStorage.Environment) throws(ClusterError) {
     let isDatabase: Bool
     do throws(StorageError) {

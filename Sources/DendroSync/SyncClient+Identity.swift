@@ -119,7 +119,7 @@ extension SyncClient {
       perform(state.dialogue.signIn(SyncCredential(token), as: user), &state, &due)
       if user != .unknown { state.store?.lastUser = user }
       change(user: user, &state, &due)
-      // The server may have refused them to whoever was here before.
+      // The server may have refused these listens to the user before.
       for target in mirror { perform(state.dialogue.begin(target, for: .kept), &state, &due) }
       if let delay = state.identity.limits.renewal(of: token, at: state.time) {
         ask(after: delay, &state, &due)

@@ -122,7 +122,7 @@ struct ClusterServeTests {
     #expect(try PlainRequest.send("PUT", second.port, "/x.json?ns=new", "3").status == 200)
     #expect(leads(second, "new"))
     try await eventually("the first server has it") { try get(first, "/x.json?ns=new") == "3" }
-    // The others take part in it although nobody asks them for it.
+    // The second server opens the namespace although no client asks for it there.
     #expect(try PlainRequest.send("PUT", first.port, "/x.json?ns=late", "4").status == 200)
     try await eventually("the second server has it") {
       try get(second, "/.status.json").contains("\"late\":{\"lastLSN\":1")

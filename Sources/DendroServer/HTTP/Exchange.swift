@@ -301,7 +301,7 @@ final class Exchange: @unchecked Sendable {
     finish(.whole(answer))
   }
 
-  /// Whether nobody waits for what is still to be done: the request has its answer, or its client has left.
+  /// Whether the request needs no more work: it has its answer, or its client has left.
   var isOver: Bool {
     outcome.withLock { outcome in
       // As long as there is none, the connection is suspended or about to be, and keeps its socket.

@@ -4,7 +4,7 @@ import Dispatch
 import Synchronization
 
 /// Runs the long work of many clients on a few threads. Each client's work is done in its order, a piece at a time, and the clients
-/// take turns: whoever asks for much waits for it, and nobody else does. The clients of one address share its turns: an address
+/// take turns: a client that asks for much work waits for it, and the other clients do not. The clients of one address share its turns: an address
 /// with many connections gets no more turns than an address with one.
 ///
 /// The work may not wait for the disk.
