@@ -201,6 +201,51 @@ struct PeerTests {
     }
   }
 
+  @Test("a write that PostgreSQL does not answer is answered after 30 seconds, and once")
+  func overdue() async throws {
+    let shared = try SharedDatabase(PeerStatus(.leader))
+    #expect(try shared.engine().beginLeading())
+    try await shared.serving { server, http in
+      let etag = try http("GET", "/a.json", nil, ["X-Firebase-ETag": "true"]).headers["etag"]
+      let session = try WebSocketClient(port: server.port)
+      #expect(try session("q", "{\"p\":\"/a\",\"h\":\"\"}").last == ok)
+      shared.log.stick()
+      let requests = try [
+        ("PUT", "/a.json", ["If-Match": try #require(etag)], "1"), ("PUT", "/b.json", [:], "2"),
+        ("PATCH", "/.json", [:], "{\"c\":3}"),
+        ("PUT", "/d.json", [:], "{\".sv\":{\"increment\":1}}"),
+        ("PUT", "/.settings/rules.json", ["Authorization": "Bearer owner"], "{\"rules\":{}}"),
+      ].map { (method, target, headers: [String: String], body) in
+        let client = try HTTPClient(port: server.port)
+        try client.send(HTTPClient.request(method, target, body, headers))
+        return client
+      }
+      let number = try session.request("p", "{\"p\":\"/a\",\"d\":2}")
+      let namespace = try shared.namespaces.namespace("app", makesNew: false).namespace
+      try await eventually("all wait") {
+        namespace.unanswered.count == requests.count + 1
+      }
+      namespace.unanswered.giveUpOverdue(now: .now + .seconds(29))
+      #expect(namespace.unanswered.count == requests.count + 1)
+      namespace.unanswered.giveUpOverdue(now: .now + .seconds(31))
+      for client in requests {
+        let answer = try client.answer()
+        #expect(answer.status == 504)
+        #expect(answer.body.contains("It is not known whether the write was made."))
+      }
+      #expect(
+        try session.push()
+          == "\"r\":\(number),\"b\":{\"s\":\"unavailable\",\"d\":\"It is not known whether the write was made.\"}"
+      )
+      // Now the outcome comes.
+      shared.log.engineCloses()
+      try await eventually("the writes have ended") { try !shared.engine().isLeading }
+      // Nothing but events of what is undone may come, and no second answer.
+      let later = try session("n", "{\"p\":\"/a\"}")
+      #expect(!later.contains { $0.hasPrefix("\"r\":\(number),") } && later.last == ok, "\(later)")
+    }
+  }
+
   // MARK: What sessions leave
 
   @Test(

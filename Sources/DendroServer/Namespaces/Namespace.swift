@@ -29,6 +29,8 @@ package final class Namespace: Sendable {
   private let preparation = Mutex(())
   /// Makes what clients of other servers ask for; nil until the first client may come.
   let peerRequests = Mutex<PeerRequests?>(nil)
+  /// Empty if no other server has the database.
+  let unanswered = UnansweredWrites()
   private let uses = Mutex((count: 0, end: ContinuousClock.now))
   /// For writes that may wait for this database's disk, in their order.
   let writing = DispatchQueue(label: "dendro-writing")

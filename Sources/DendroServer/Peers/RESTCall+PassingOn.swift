@@ -21,7 +21,7 @@ extension RESTCall {
     passed.condition = etag.map {
       PassedOnWrite.Condition(kind: .etag, isPriority: isPriority, value: $0)
     }
-    let end = acknowledged { (result: (outcome: WriteOutcome, data: Node?)) in
+    let end = acknowledged(in: namespace) { (result: (outcome: WriteOutcome, data: Node?)) in
       namespace.hub.afterEvents(isShort: false) {
         switch result.outcome {
         case .made:

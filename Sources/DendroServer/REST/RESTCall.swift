@@ -58,13 +58,16 @@ struct RESTCall: Sendable {
     perform(in: remains)
   }
 
-  /// Calls `body`, and counts how long it takes until what it returns is called.
+  /// What is to be called with the result of a write, and calls `body`. How long that takes is counted; if it takes too long,
+  /// since PostgreSQL does not answer, the request is told that the outcome is not known.
   func acknowledged<R>(
-    _ body: @escaping @Sendable (R) -> Void
+    in namespace: Namespace, _ body: @escaping @Sendable (R) -> Void
   ) -> @Sendable (R) -> Void {
     let start = ContinuousClock.now
     let writes = service.figures.writes
+    let id = namespace.isShared ? namespace.unanswered.add { refuse(.outcomeUnknown) } : nil
     return { result in
+      if let id { namespace.unanswered.remove(id) }
       writes.observe(since: start)
       body(result)
     }
@@ -243,7 +246,8 @@ struct RESTCall: Sendable {
     let isShort =
       exchange.body.count <= Self.shortByteCountMax
       && encoded.trees.isEmpty && encoded.logByteCount <= Self.shortByteCountMax
-    let completion = acknowledged { (result: Result<LogSequenceNumber?, EngineError>) in
+    let completion = acknowledged(in: namespace) {
+      (result: Result<LogSequenceNumber?, EngineError>) in
       // After the events of this write, as listeners of the same client expect it.
       namespace.hub.afterEvents(isShort: isShort) {
         switch result {
@@ -384,12 +388,8 @@ struct RESTCall: Sendable {
     _ draft: Draft, _ judge: RequestedWrite?, at place: Path, key: String?,
     in namespace: Namespace, if isExpected: @escaping @Sendable (Node) -> Bool
   ) {
-    let start = ContinuousClock.now
-    let writes = service.figures.writes
-    namespace.database.transact(at: place, judge: judge) { current in
-      isExpected(shown(current)) ? draft.asSet(over: current) : nil
-    } completion: { result in
-      writes.observe(since: start)
+    typealias Outcome = Result<(isWritten: Bool, node: Node), DatabaseError>
+    let completion = acknowledged(in: namespace) { (result: Outcome) in
       namespace.hub.afterEvents(isShort: false) {
         switch result {
         case .failure(let error): refuseWrite(error, judge, in: namespace)
@@ -402,6 +402,10 @@ struct RESTCall: Sendable {
         }
       }
     }
+    namespace.database.transact(
+      at: place, judge: judge,
+      decide: { isExpected(shown($0)) ? draft.asSet(over: $0) : nil },
+      completion: completion)
   }
 
   /// - Parameter node: what is there after the transaction.

@@ -40,7 +40,7 @@ extension RESTError {
     case .readOnly: self.init(503, "The database is open for reading only.")
     case .memoryLimit: self.init(503, "The database is at its limit of memory.")
     case .unavailable: self.init(503, Self.sentence(unavailable: error))
-    case .pending: self.init(504, "It is not known whether the write was made.")
+    case .pending: self = .outcomeUnknown
     case .corrupt where error.isSetBack:
       self.init(503, "PostgreSQL was set back, and an operator has to decide what counts.")
     case .corrupt: self.init(500, Losses.sentence)
@@ -49,6 +49,9 @@ extension RESTError {
     default: self = .internalError
     }
   }
+
+  /// A write has no answer, and may have been made.
+  static let outcomeUnknown = RESTError(504, "It is not known whether the write was made.")
 
   /// What a client is told that may not read; nil if it may.
   init?(reading verdict: AuthorizationVerdict) {

@@ -313,6 +313,7 @@ final class RESTService: Sendable {
         continue
       }
       namespace.engine.sharedLog?.tick()
+      namespace.unanswered.giveUpOverdue()
       tellEnds(in: namespace)
       let begins = namespace.takeBeginning()
       guard let journal = namespace.journal, !journal.isEmpty,

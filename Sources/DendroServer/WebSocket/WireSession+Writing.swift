@@ -16,7 +16,9 @@ private final class AskedWrite: Sendable {
   private let verdict: LastVerdict?
   private let ended: (@Sendable (WriteOutcome) -> Void)?
   private let start = ContinuousClock.now
-  private let isShared: Bool
+  private let isAnswered = Atomic<Bool>(false)
+  /// Of the write among those that wait for PostgreSQL; nil if no other server has the database.
+  private let unanswered = Mutex<UnansweredWrites.ID?>(nil)
 
   init(
     _ session: WireSession, _ number: Int64, _ verdict: LastVerdict?,
@@ -26,8 +28,10 @@ private final class AskedWrite: Sendable {
     self.number = number
     self.verdict = verdict
     self.ended = ended
-    isShared = session.namespace.isShared
-    if isShared { session.writesUnderWay.add(1, ordering: .relaxed) }
+    guard session.namespace.isShared else { return }
+    session.writesUnderWay.add(1, ordering: .relaxed)
+    let id = session.namespace.unanswered.add { [self] in answer(.failed(.outcomeUnknown)) }
+    unanswered.withLock { $0 = id }
   }
 
   func end(_ result: Result<LogSequenceNumber?, EngineError>) {
@@ -41,8 +45,15 @@ private final class AskedWrite: Sendable {
   func end(_ outcome: WriteOutcome) {
     session.service.figures.writes.observe(since: start)
     ended?(outcome)
+    answer(outcome)
+    guard let id = unanswered.withLock({ $0 }) else { return }
+    session.namespace.unanswered.remove(id)
+    session.endWrite()
+  }
+
+  private func answer(_ outcome: WriteOutcome) {
+    guard !isAnswered.exchange(true, ordering: .relaxed) else { return }
     session.answerAfterEvents(number, outcome)
-    if isShared { session.endWrite() }
   }
 }
 
