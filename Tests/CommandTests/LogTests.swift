@@ -114,7 +114,8 @@ struct LogTests {
     #expect(try numbers("--last", "2", "--until", "9") == [8, 9])
     #expect(try numbers("--last", "100").count == 30)
     for words in [
-      ["--reverse", "--follow"], ["--stats", "--last", "1"], ["--records", "-g", "x"],
+      ["--reverse", "--follow"], ["--until", "5", "--follow"], ["--stats", "--last", "1"],
+      ["--records", "-g", "x"],
     ] {
       let refused = try dendro.run(["log", "db"] + words)
       #expect(refused.status == 64 && refused.errors.contains("cannot be given together"))

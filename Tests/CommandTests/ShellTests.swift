@@ -153,6 +153,52 @@ struct ShellTests {
     #expect(outcome.errors.contains("there is no verb 'nonsense'"))
   }
 
+  @Test("what is typed is UTF-8, also where the locale is another one")
+  func characters() throws {
+    try dendro("set", "db", "/", #"{"gre":1,"grüße":2}"#)
+    let outcome = try PseudoTerminal(columns: 80).converse(
+      dendro, ["shell", "db", "--color", "never"],
+      [
+        ("/> ", "set name \"Jürgen 😀\" --string\r"), ("/> ", "remove grüße\r"),
+        ("/> ", "set ключ 1\r"), ("/> ", "get клю\t\r"), ("1\r\n/> ", "quit\r"),
+      ])
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(
+      try dendro("get", "db", "--compact").output == #"{"gre":1,"name":"Jürgen 😀","ключ":1}"# + "\n"
+    )
+  }
+
+  @Test("completion writes keys so that the shell reads them")
+  func quotedCompletion() throws {
+    try dendro(
+      "set", "db", "/",
+      #"{"it's":1,"a b":{"c d":2,"c\\e":3},"q\"r":4,"u=v":5,"twin's":6,"twins":7,"z":{"x y":8}}"#)
+    let rows = [
+      ("get it\t\r", "1"), ("get \"it\t\r", "1"), ("get 'it\t\r", "1"), ("get a\tc\t d\"\r", "2"),
+      ("get 'a b/c \t\r", "2"), ("get q\t\r", "4"), ("get u=\t\r", "5"), ("get z/\t\r", "8"),
+      ("get twi\t's\"\r", "6"), ("get z/x\\ \t\r", "8"), ("get \"a b/c\\\\\t\r", "3"),
+    ]
+    let outcome = try PseudoTerminal(columns: 80).converse(
+      dendro, ["shell", "db", "--color", "never"],
+      [("/> ", rows[0].0)]
+        + zip(rows, rows.dropFirst()).map { ("\r\n\($0.1)\r\n/> ", $1.0) }
+        + [("\r\n3\r\n/> ", "quit\r")])
+    #expect(outcome.status == 0, "\(outcome.errors)")
+  }
+
+  @Test("Ctrl-D and Ctrl-C answer one question of the shell with no")
+  func questions() throws {
+    try dendro("set", "db", "/", #"{"a":{"b":1},"c":{"d":1}}"#)
+    let outcome = try PseudoTerminal(columns: 80).converse(
+      dendro, ["shell", "db", "--color", "never"],
+      [
+        ("/> ", "remove /\r"), ("[y/N] ", "\u{4}"), ("/> ", "remove /\r"), ("[y/N] ", "\u{3}"),
+        ("/> ", "get a/b\r"), ("1\r\n/> ", "remove /\r"), ("[y/N] ", "y\r"), ("/> ", "quit\r"),
+      ])
+    #expect(outcome.status == 0 && !outcome.wasSignalled, "\(outcome.errors)")
+    #expect(try dendro("get", "db").status == 1)
+  }
+
   @Test("keys that childByAutoId() makes begin with a dash, and are no options")
   func automaticKeys() throws {
     try dendro("set", "db", "/posts/-P74rPLwRIuitNN7jAzc", #"{"title":"Notes"}"#)

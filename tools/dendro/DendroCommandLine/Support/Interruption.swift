@@ -39,6 +39,20 @@ enum Interruption {
     sigaction(number, &action, nil)
   }
 
+  /// Notes a signal that comes during `body`, whose waits for input it ends.
+  ///
+  /// - Throws: `Ended` behind `body` if it has come.
+  static func noting<R>(_ number: Int32, _ body: () throws -> R) throws -> R {
+    _ = signalNumber.load(ordering: .relaxed)
+    var before = sigaction()
+    sigaction(number, nil, &before)
+    handle(number) { Interruption.signalNumber.store($0, ordering: .relaxed) }
+    defer { sigaction(number, &before, nil) }
+    let result = try body()
+    if isRequested { throw Ended() }
+    return result
+  }
+
   /// Forgets a signal: the next one ends the process at once again.
   static func reset() {
     signalNumber.store(0, ordering: .relaxed)

@@ -1,3 +1,5 @@
+import DendroPlatform
+
 /// Where results and everything else go: data to standard output, the rest to standard error.
 final class Terminal {
   let usesColor: Bool
@@ -102,9 +104,19 @@ final class Terminal {
     if isRehearsal { return }
     Progress.wipe()
     write("\(question) Continue? [y/N] ".filled(to: Platform.columnCount(2) - 3))
-    let answer = readLine() ?? ""
+    let answer = try Interruption.noting(SIGINT, Self.answer)
     guard ["y", "yes"].contains(answer.lowercased()) else {
       throw Failure(.problem, "nothing was done")
     }
+  }
+
+  /// A line of the terminal. Not by `readLine()`, for which the end of the input is the end for good: in the shell, Ctrl-D
+  /// answers one question.
+  private static func answer() -> String {
+    var bytes: [UInt8] = []
+    var byte: UInt8 = 0
+    while read(0, &byte, 1) == 1, byte != UInt8(ascii: "\n") { bytes.append(byte) }
+    if byte != UInt8(ascii: "\n") { write("\n") }
+    return String(decoding: bytes, as: UTF8.self)
   }
 }

@@ -21,6 +21,8 @@ struct LogRequest {
     showsRecords = arguments.has("records")
     showsStatistics = arguments.has("stats")
     try Self.refuse(arguments, "follow", with: "reverse")
+    // Nothing would come behind it.
+    try Self.refuse(arguments, "follow", with: "until")
     for option in ["last", "reverse", "follow", "records"] {
       try Self.refuse(arguments, "stats", with: option)
     }

@@ -15,6 +15,8 @@ struct LineEditor {
 
   init(_ proposer: @escaping Proposer) {
     Self.proposer.withLock { $0 = proposer }
+    // The library takes what is typed for characters of the locale, and drops what is none there: all text here is UTF-8.
+    setlocale(LC_CTYPE, "C.UTF-8")
     historyPath = Platform.environment("HOME").map { $0 + "/.dendro_history" }
     using_history()
     stifle_history(1000)
@@ -22,7 +24,7 @@ struct LineEditor {
     dendro_edit_set_completion { text, start, _ in
       guard let text, let line = dendro_edit_line() else { return nil }
       let word = String(cString: text)
-      let before = String(decoding: String(cString: line).utf8.prefix(Int(start)), as: UTF8.self)
+      let before = String(String(cString: line).unicodeScalars.prefix(Int(start)))
       let found = LineEditor.proposer.withLock { $0 }?(before, word) ?? []
       let isPart = found.count != 1 || found[0].hasSuffix("/")
       dendro_edit_end_completion(isPart ? 0 : Int32(UInt8(ascii: " ")))
@@ -34,7 +36,7 @@ struct LineEditor {
   private static func list(_ found: [String]) -> UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
   {
     guard let first = found.first else { return nil }
-    let common = found.dropFirst().reduce(first) { $0.commonPrefix(with: $1) }
+    let common = found.dropFirst().reduce(first) { $0.commonBeginning(with: $1) }
     let words = [common] + found
     let list = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>(
       OpaquePointer(malloc((words.count + 1) * MemoryLayout<UnsafeMutablePointer<CChar>?>.stride)))
@@ -72,7 +74,13 @@ struct LineEditor {
 }
 
 extension String {
-  fileprivate func commonPrefix(with other: String) -> String {
-    String(zip(self, other).prefix { $0 == $1 }.map(\.0))
+  /// By code points: keys may be equal as characters and yet be two.
+  fileprivate func commonBeginning(with other: String) -> String {
+    var common = ""
+    for (own, its) in zip(unicodeScalars, other.unicodeScalars) {
+      guard own == its else { break }
+      common.unicodeScalars.append(own)
+    }
+    return common
   }
 }
