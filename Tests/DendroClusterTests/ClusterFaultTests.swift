@@ -146,6 +146,7 @@ struct ClusterFaultTests {
     }
     #expect(seen.value == [1, 2, 1, 3])
     #expect(first.root == second.root)
+    try await eventually("no trouble is left") { first.clusterStatus?.trouble == nil }
     try await first.close()
     try await second.close()
   }

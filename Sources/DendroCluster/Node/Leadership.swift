@@ -69,7 +69,8 @@ final class Leadership: Sendable {
   }
 
   var epoch: Epoch? { state.withLock { $0.epoch } }
-  var trouble: Trouble? { state.withLock { $0.trouble } }
+  /// Nil while this server does not lead: what it appended last may still be asked for.
+  var trouble: Trouble? { state.withLock { $0.epoch == nil ? nil : $0.trouble } }
   var figures: Figures { state.withLock { $0.figures } }
   var isClosing: Bool { state.withLock { $0.isClosing } }
   var isClosed: Bool { state.withLock { $0.isClosed } }

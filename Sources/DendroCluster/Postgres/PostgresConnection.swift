@@ -125,7 +125,8 @@ final class PostgresConnection {
       } catch {
         // Nothing was sent that could have been done.
         if case .interrupted = error { throw error }
-        throw .unreachable("no answer within \(timeout)")
+        let tenths = (timeout / .milliseconds(100)).rounded()
+        throw .unreachable("no answer within \(tenths / 10) seconds")
       }
       state = pq.pointee.PQconnectPoll(connection)
     }
