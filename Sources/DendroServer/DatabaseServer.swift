@@ -58,6 +58,9 @@ public final class DatabaseServer: Sendable {
     }
   }
 
+  /// Raises the limit of the process for open files as far as it may.
+  package static func raiseDescriptorLimit() { DescriptorLimit.raise() }
+
   /// Whether only this machine reaches an address.
   package static func isLoopback(_ host: String) -> Bool { SocketAddress.isLoopback(host) }
 
@@ -77,6 +80,7 @@ public final class DatabaseServer: Sendable {
   package static func isNamespace(_ name: String) -> Bool { RESTRequest.isNamespace(name) }
 
   private init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) throws {
+    let options = try options.fitting(.current)
     let service = try RESTService(namespaces, options)
     self.service = service
     let http = try HTTPServer(

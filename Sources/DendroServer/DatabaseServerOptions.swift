@@ -80,7 +80,7 @@ public struct DatabaseServerOptions: Sendable {
   /// Whether `/` is the data viewer. By default, nil, only if the server listens at a loopback address.
   public var viewer: Bool?
   /// The most connections at a time, WebSockets apart; a client of long polling needs two. By default 10,000; each needs
-  /// a file descriptor, or three with ``tls``.
+  /// a file descriptor, or three with ``tls``, and a process that may have few of them gets fewer.
   public var connectionLimit = 10_000
   /// The most connections of one address at a time, WebSockets apart, so that one client leaves room for others; of IPv6, of one
   /// network with 64 bits. By default, nil, a quarter of ``connectionLimit``. With ``trustedProxyHeader`` it is the most

@@ -9,6 +9,15 @@ extension Path {
     }
   }
 
+  /// Parses a path as `init(parsing:)` does.
+  ///
+  /// - Parameter utf8: valid UTF-8.
+  package init(utf8: UnsafeRawBufferPointer) throws(ValidationError) {
+    self = try utf8.withMemoryRebound(to: UInt8.self) { utf8 in
+      Path.parsed(utf8: utf8) { stored, keyCount in Path(bytes: Array(stored), count: keyCount) }
+    }.get()
+  }
+
   /// Parses a path as `init(parsing:)` does, and calls `body` with its stored bytes, for which nothing is
   /// allocated.
   ///

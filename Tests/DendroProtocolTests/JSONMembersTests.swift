@@ -20,6 +20,24 @@ struct JSONMembersTests {
     for token in tokens { try check(token) }
   }
 
+  @Test("a string reads as the parser reads it, with every byte at every place of two words")
+  func bytes() throws {
+    for byte in UInt8.min...UInt8.max {
+      for count in [1, 7, 8, 9, 16, 17] {
+        for place in 0..<count {
+          var token = Array("\"\(String(repeating: "a", count: count))\"".utf8)
+          token[1 + place] = byte
+          guard let object = JSONMembers((Array("{\"a\":".utf8) + token + Array("}".utf8))[...]),
+            let value = object["a"]
+          else { continue }
+          let parsed = value.withUnsafeBytes { try? JSONParser.parse($0) }
+          #expect(
+            object.scalar("a") == parsed.map(\.scalar), "byte \(byte) at \(place) of \(count)")
+        }
+      }
+    }
+  }
+
   @Test("random scalars read as the parser reads them", arguments: UInt64(1)...4)
   func random(seed: UInt64) throws {
     var randomness = SeededRandomness(seed: seed)

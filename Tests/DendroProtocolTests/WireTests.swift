@@ -210,11 +210,33 @@ struct WireTests {
       "", "x", "{}", "[]", "1.5", #"{"t":"d"}"#, #"{"t":"d","d":{}}"#, #"{"t":"d","d":5}"#,
       #"{"t":"d","d":{"r":1,"a":"p"}"#, #"{"t":"d","d":{"r":1,"a":"p"}}}"#,
       #"{"t":"d","d":{"r":1.5,"a":"p"}}"#, #"{"t":"d","d":{"r":1,"a":"p"},"d":0}"#,
-      #"{"t":"d","d":{"r":1,"a":"p","r":"1"}}"#,
+      #"{"t":"d","d":{"r":1,"a":"p","r":"1"}}"#, #"{"d":{"r":1,"a":"p"}"t":"d"}"#,
+      #"{"t":"d","d":{"r":1,"a":"p","b":{}"x":1}}"#, #"{"t":"d","d":{"r":1,"a":"p",}}"#,
+      #"{,"t":"d","d":{"r":1,"a":"p"}}"#, #"{"t":"d","d":{}"r":1}"#, #"{"t":"\u","d":{"r":1}}"#,
+      #"{"t":"dd","d":{"r":1,"a":"p"}}"#, #"{"t":1,"d":{"r":1,"a":"p"}}"#,
     ])
   func malformed(message: String) {
     guard case .malformed = WireMessage(Array(message.utf8)) else {
       Issue.record("taken")
+      return
+    }
+  }
+
+  @Test(
+    "letters count however they are written",
+    arguments: [
+      #"{"t":"d","d":{"r":1,"a":"unauth"}}"#,
+      #" { "t" : "d" , "d" : { "r" : 1 , "a" : "unauth" } } "#,
+      #"{"\u0074":"\u0064","\u0064":{"\u0072":1,"a":"un\u0061uth","b":{}}}"#,
+      #"{"t":"c","d":{"r":0},"t":"d","d":{"b":{},"a":"unauth","r":1},"x":{}}"#,
+    ])
+  func letters(message: String) {
+    guard case .signOut? = action(message) else {
+      Issue.record("not understood")
+      return
+    }
+    guard case .ping = WireMessage(Array(#"{"t":"\u0063","d":{"t":"\u0070","d":{}}}"#.utf8)) else {
+      Issue.record("no ping")
       return
     }
   }

@@ -56,6 +56,7 @@ import Testing
     accounts.relieve()
     #expect(left.isDropped && !honest.isDropped && !third.isDropped)
     left.account.addOwn(-100)
+    left.account.finish()
     for holder in [honest, third] { holder.account.close() }
     #expect(accounts.byteCount == 0)
   }

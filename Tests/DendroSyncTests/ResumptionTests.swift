@@ -90,6 +90,8 @@ struct ResumptionTests {
     let seen = try await viewer.take(3)["a"] ?? []
     #expect(seen.count == 3)
     #expect(seen.last == .value(try JSONParser.parse(#"{"x":3}"#)))
+    // The answer comes behind the push that the viewer has seen.
+    _ = try server.settled()
     try await database.close()
 
     database = try synced(server.port, at: folder.path + "/db")

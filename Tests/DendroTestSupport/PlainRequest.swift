@@ -41,6 +41,24 @@ package enum PlainRequest {
     throw Failed()
   }
 
+  /// Opens a connection that stays open.
+  ///
+  /// - Parameter text: is sent.
+  package static func open(_ port: UInt16, sending text: String) throws(Failed) -> CInt {
+    let socket = try connected(to: port)
+    do throws(Failed) {
+      try send(text, to: socket)
+    } catch {
+      // The server has closed it: that is read from it.
+    }
+    return socket
+  }
+
+  /// What comes next over a connection; empty at its end.
+  package static func read(from socket: CInt) -> String {
+    String(decoding: receive(from: socket) ?? [], as: UTF8.self)
+  }
+
   private static func connected(to port: UInt16) throws(Failed) -> CInt {
     let socket = DendroPlatform.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()

@@ -103,11 +103,12 @@ extension Admission {
         return .needsComparison(existing)
       }
     }
-    if waits.judging != nil, let outcome = judge(write, now: now, completion, &waits) {
-      return outcome
+    var time = now
+    if let judging = waits.judging {
+      if let outcome = judge(write, judging, now: now, completion) { return outcome }
+      time = judging.time ?? now
+      judging.releaseState(if: root)
     }
-    let time = waits.judging?.time ?? now
-    waits.judging?.releaseState(if: root)
     let refusal = admit(write, isEqual: isEqual, now: time, completion: completion)
     return refusal.map { conclude($0, completion) } ?? .settled
   }
@@ -116,18 +117,16 @@ extension Admission {
   ///
   /// - Returns: nil if it does; then the write is admitted at the time that was judged.
   private mutating func judge(
-    _ write: WriteView, now: Int64, _ completion: Completion?, _ waits: inout PermittedWaits
+    _ write: WriteView, _ judging: Judging, now: Int64, _ completion: Completion?
   ) -> AdmissionOutcome? {
     let write = EncodedWrite.keeping(write)
     let isPartial = pages?.isPartial ?? false
-    guard
-      waits.judging?.holds(for: write, on: root, isPartial: isPartial, lastTime: lastTime) == false
-    else { return nil }
+    if judging.holds(for: write, on: root, isPartial: isPartial, lastTime: lastTime) { return nil }
     let time = nextTime(now)
-    guard waits.judging?.isUnderLock == true, !isPartial else {
+    guard judging.isUnderLock, !isPartial else {
       return .needsJudgement(HeadNode(root, pages), time: time)
     }
-    return waits.judging?.judge(write, on: root, time: time).map { conclude($0, completion) }
+    return judging.judge(write, on: root, time: time).map { conclude($0, completion) }
   }
 
   /// Whether all pages of the tree that a write needs were read.

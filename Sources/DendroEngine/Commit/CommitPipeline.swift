@@ -230,14 +230,17 @@ final class CommitPipeline: Sendable {
           return nil
         }
       case .needsJudgement(let head, let time):
-        if waits.judging?.needsReservation == true, reservation == nil {
+        guard let judging = waits.judging else {
+          preconditionFailure("only a write that has a judge needs a judgement")
+        }
+        if judging.needsReservation, reservation == nil {
           reservation = reserveAll()
           if reservation != nil {
             waits.transaction = false
             continue
           }
         }
-        if let refusal = waits.judging?.judge(write, on: head, time: time) {
+        if let refusal = judging.judge(write, on: head, time: time) {
           if let then { withAdmission(then) }
           report(refusal, completion)
           return nil

@@ -1,7 +1,9 @@
 import DendroTree
 
-/// The judging of one write until it is admitted.
-struct Judging {
+/// The judging of one write until it is admitted: by one caller, which has it judged without the lock and offers it under the lock.
+///
+/// A class, since a part of `PermittedWaits` is copied with each look at it.
+final class Judging {
   let judge: any WriteJudge
   private var last: Last?
   /// How often the write was judged.
@@ -31,14 +33,14 @@ struct Judging {
   ///
   /// An older tree stays until the caller is done, without the lock: its pages may have no other owner, and to free them may
   /// take long.
-  mutating func releaseState(if root: Node) {
+  func releaseState(if root: Node) {
     if let last, last.root.isIdentical(to: root) { self.last?.root = .empty }
   }
 
   /// Judges the write without the lock.
   ///
   /// - Returns: why it is refused.
-  mutating func judge(
+  func judge(
     _ write: EncodedWrite, on head: HeadNode, time: Int64
   ) -> EngineError? {
     do {
@@ -53,11 +55,11 @@ struct Judging {
   /// Judges the write on a tree whose pages are in memory.
   ///
   /// - Returns: why it is refused.
-  mutating func judge(_ write: EncodedWrite, on root: Node, time: Int64) -> EngineError? {
+  func judge(_ write: EncodedWrite, on root: Node, time: Int64) -> EngineError? {
     judge(write, at: HeadNode(root), time)
   }
 
-  private mutating func judge(
+  private func judge(
     _ write: EncodedWrite, at head: HeadNode, _ time: Int64
   ) -> EngineError? {
     let judgement = judge.judge(JudgedState(head, write, time: time, wantsValidity: count > 0))

@@ -104,9 +104,9 @@ struct TransactionRunner {
     // the identity of the node with the one that was found equal is checked.
     var equal = input
     var comparisonCount = 0
-    var judging = decision.judge.map { Judging($0) }
+    let judging = decision.judge.map { Judging($0) }
     while comparisonCount < Self.comparisonLimit {
-      switch admit(decision, draft, encoded, input, equal, &judging) {
+      switch admit(decision, draft, encoded, input, equal, judging) {
       case .settled: return true
       case .needsSecondRoot:
         do throws(EngineError) {
@@ -154,7 +154,7 @@ struct TransactionRunner {
   /// Admits the decision if the node at the path is identical to `equal`.
   private func admit(
     _ decision: TransactionDecision, _ draft: Draft, _ encoded: EncodedWrite?, _ input: Node,
-    _ equal: Node, _ judging: inout Judging?
+    _ equal: Node, _ judging: Judging?
   ) -> Outcome {
     let now = judging?.time ?? pipeline.clock.now()
     let gate = gate
@@ -177,9 +177,7 @@ struct TransactionRunner {
         completion(result.map { $0 == nil ? input : output })
       }
       var waits = PermittedWaits.none
-      // Moved, not copied: a second one would keep the tree that was judged.
-      swap(&waits.judging, &judging)
-      defer { swap(&waits.judging, &judging) }
+      waits.judging = judging
       switch change.withView({ admission.offer($0, now: now, completion, &waits) }) {
       case .settled:
         end(&admission)

@@ -10,27 +10,28 @@ extension SyncDialogue {
   package mutating func receive(_ message: [UInt8]) -> [Effect] {
     guard let envelope = WireEnvelope(message) else { return [.fail("a message is no object")] }
     switch envelope.type {
-    case "c": return control(message, envelope.kind)
-    case "d":
+    case UInt8(ascii: "c"): return control(message, envelope.kind)
+    case UInt8(ascii: "d"):
       if let number = envelope.number { return answer(Int(number), envelope.body) }
       return push(envelope.action ?? "", envelope.body)
     default: return [.fail("a message has no type")]
     }
   }
 
-  private mutating func control(_ message: [UInt8], _ kind: String?) -> [Effect] {
+  private mutating func control(_ message: [UInt8], _ kind: UInt8?) -> [Effect] {
     let members = JSONMembers(message[...])?.object("d")
     switch kind {
-    case "h":
+    case UInt8(ascii: "h"):
       guard phase == .opening, let hello = members?.object("d"),
         let time = hello.integer("ts"), Self.times.contains(time),
         let session = hello.string("s")
       else { return [.fail("the hello says no time and no session")] }
       let server = hello.object("dendro").flatMap { NumberedServer($0) }
       return [.ready(session: session, time: time)] + goOn(server, time: time)
-    case "r": return [.connectAgain(host: members?.string("d") ?? "")]
-    case "s": return [.shutDown(members?.string("d") ?? "")]
-    case "e": return [.note("the server reports an error: \(members?.string("d") ?? "")")]
+    case UInt8(ascii: "r"): return [.connectAgain(host: members?.string("d") ?? "")]
+    case UInt8(ascii: "s"): return [.shutDown(members?.string("d") ?? "")]
+    case UInt8(ascii: "e"):
+      return [.note("the server reports an error: \(members?.string("d") ?? "")")]
     default: return []
     }
   }

@@ -40,17 +40,39 @@ package struct JSONMembers: Sendable {
   /// The bytes of a value; of several with the name, the last.
   ///
   /// - Complexity: O(members).
-  package subscript(name: String) -> ArraySlice<UInt8>? {
+  package subscript(name: String) -> ArraySlice<UInt8>? { range(of: name).map { bytes[$0] } }
+
+  private func range(of name: String) -> Range<Int>? {
     var name = name
-    return name.withUTF8 { utf8 in
-      members.last { isNamed($0, UnsafeRawBufferPointer(utf8)) }.map { bytes[$0.range] }
+    return name.withUTF8 { name in
+      bytes.withUnsafeBytes { text in
+        members.last { isNamed($0, name, text) }?.range
+      }
     }
   }
 
-  private func isNamed(_ member: Member, _ name: UnsafeRawBufferPointer) -> Bool {
+  @inline(__always)
+  private func isNamed(
+    _ member: Member, _ name: UnsafeBufferPointer<UInt8>, _ text: UnsafeRawBufferPointer
+  ) -> Bool {
     switch member.name {
-    case .plain(let range): range.count == name.count && bytes[range].elementsEqual(name)
-    case .decoded(let decoded): decoded.utf8.elementsEqual(name)
+    case .plain(let range):
+      guard range.count == name.count else { return false }
+      let start = range.lowerBound - bytes.startIndex
+      for index in 0..<name.count where text[start + index] != name[index] { return false }
+      return true
+    case .decoded(let decoded): return decoded.utf8.elementsEqual(name)
+    }
+  }
+
+  /// Calls `use` with a string that stands in the text as it is: ASCII without escapes.
+  ///
+  /// - Returns: nil if it is something else, or none.
+  func withPlainString<R>(_ name: String, _ use: (UnsafeRawBufferPointer) -> R) -> R? {
+    guard let range = range(of: name) else { return nil }
+    return bytes[range].withUnsafeBytes { token in
+      MemberScanner.isPlain(token)
+        ? use(UnsafeRawBufferPointer(rebasing: token[1..<token.count - 1])) : nil
     }
   }
 

@@ -6,6 +6,8 @@ struct MemberScanner {
   /// What is added to an index of the text in all ranges that are returned.
   private let base: Int
   private var index = 0
+  /// Whether a member of the object that is looked at comes before the index.
+  private var isBehindMember = false
 
   /// The most levels of brackets in one value.
   private static let depthLimit = 128
@@ -29,27 +31,42 @@ struct MemberScanner {
   mutating func members() -> [JSONMembers.Member]? {
     var members: [JSONMembers.Member] = []
     members.reserveCapacity(4)
-    let isWhole = forEachMember { name, scanner in
-      guard members.count < Self.memberCountMax, let range = scanner.value() else { return false }
-      members.append(JSONMembers.Member(name: name, range: range))
-      return true
+    guard beginObject() else { return nil }
+    while true {
+      switch nextMember() {
+      case .name(let name):
+        guard members.count < Self.memberCountMax, let range = value() else { return nil }
+        members.append(JSONMembers.Member(name: name, range: range))
+      case .end: return members
+      case .malformed: return nil
+      }
     }
-    return isWhole ? members : nil
   }
 
-  /// Calls `body` with each name, behind which it has to take the value.
-  ///
-  /// - Returns: false if the rest of the text begins with no object, or `body` has returned false.
-  @inline(__always)
-  mutating func forEachMember(
-    _ body: (JSONMembers.Name, inout MemberScanner) -> Bool
-  ) -> Bool {
-    guard take(UInt8(ascii: "{")) else { return false }
-    if take(UInt8(ascii: "}")) { return true }
-    repeat {
-      guard let name = name(), take(UInt8(ascii: ":")), body(name, &self) else { return false }
-    } while take(UInt8(ascii: ","))
-    return take(UInt8(ascii: "}"))
+  /// What comes next in an object.
+  enum Step {
+    /// A member, whose value the caller takes.
+    case name(JSONMembers.Name)
+    case end
+    case malformed
+  }
+
+  /// - Returns: false if the rest of the text begins with no object.
+  mutating func beginObject() -> Bool {
+    isBehindMember = false
+    return take(UInt8(ascii: "{"))
+  }
+
+  /// Goes on in the object that `beginObject()` has begun, behind its beginning or the value of a member.
+  mutating func nextMember() -> Step {
+    let isFirst = !isBehindMember
+    // So it is behind an object that is the value of a member, too.
+    isBehindMember = true
+    if take(UInt8(ascii: "}")) { return .end }
+    guard isFirst || take(UInt8(ascii: ",")), let name = name(), take(UInt8(ascii: ":")) else {
+      return .malformed
+    }
+    return .name(name)
   }
 
   /// The values of an array; nil if the text is none.
@@ -173,16 +190,36 @@ struct MemberScanner {
   // MARK: Values that need no parser
 
   /// Whether a token is a string in quotes of ASCII without escapes, control characters and quotes, and short.
-  private static func isPlain(_ token: UnsafeRawBufferPointer) -> Bool {
+  static func isPlain(_ token: UnsafeRawBufferPointer) -> Bool {
     guard token.count >= 2, token.count <= 1024, token[0] == UInt8(ascii: "\""),
       token[token.count - 1] == UInt8(ascii: "\"")
     else { return false }
-    for byte in token[1..<token.count - 1] {
-      if byte < 0x20 || byte >= 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
-        return false
-      }
+    let end = token.count &- 1
+    var index = 1
+    while index &+ 8 <= end {
+      let word = token.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+      if specialBytes(of: word) != 0 { return false }
+      index &+= 8
+    }
+    while index < end {
+      if specialBytes(of: UInt64(token[index]) &* 0x0101_0101_0101_0101) != 0 { return false }
+      index &+= 1
     }
     return true
+  }
+
+  /// Zero if all eight bytes are ASCII that stands in a string as it is.
+  @inline(__always)
+  private static func specialBytes(of word: UInt64) -> UInt64 {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    let highs: UInt64 = 0x8080_8080_8080_8080
+    let mark = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
+    let escape = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
+    // Of bytes below 0x80 none borrows from or carries into the next but behind one that is special itself.
+    let isControl = (word &- ones &* 0x20) & ~word
+    let isDelete = (word & ~highs) &+ ones
+    return (isControl | isDelete | word | ((mark &- ones) & ~mark) | ((escape &- ones) & ~escape))
+      & highs
   }
 
   /// A string that is its own spelling; nil for anything else, which the parser has to look at.

@@ -4,9 +4,10 @@ import DendroTree
 ///
 ///     {"t": TYPE, "d": {"t": KIND, "r": NUMBER, "a": ACTION, "b": {…}}}
 struct WireEnvelope {
-  private(set) var type: String?
+  /// Types and kinds are letters; nil for what is none.
+  private(set) var type: UInt8?
   /// Of a control message.
-  private(set) var kind: String?
+  private(set) var kind: UInt8?
   private(set) var number: Int64?
   private(set) var action: String?
   /// Nil if there is none, or something else than an object.
@@ -15,58 +16,78 @@ struct WireEnvelope {
   /// - Returns: nil if the message or its member `d` is no object.
   /// - Complexity: O(n).
   init?(_ message: [UInt8]) {
-    var envelope = WireEnvelope()
-    var hasData = false
-    let isObject = message.withUnsafeBytes { text in
-      var scanner = MemberScanner(text, from: 0)
-      let isWhole = scanner.forEachMember { name, scanner in
-        switch scanner.letter(of: name) {
-        case UInt8(ascii: "t"):
-          guard let value = scanner.value() else { return false }
-          envelope.type = Self.string(text, value)
-        case UInt8(ascii: "d"):
-          // Of several, the last counts.
-          envelope = WireEnvelope(type: envelope.type)
-          hasData = scanner.isNext(UInt8(ascii: "{"))
-          if hasData { return envelope.readData(&scanner, text, message) }
-          return scanner.value() != nil
-        default: return scanner.value() != nil
-        }
-        return true
-      }
-      return isWhole && scanner.isAtEnd()
-    }
-    guard isObject, hasData else { return nil }
+    let envelope = message.withUnsafeBytes { Self.read($0, message) }
+    guard let envelope else { return nil }
     self = envelope
   }
 
-  private init(type: String? = nil) { self.type = type }
+  private init(type: UInt8? = nil) { self.type = type }
+
+  private static func read(_ text: UnsafeRawBufferPointer, _ message: [UInt8]) -> WireEnvelope? {
+    var envelope = WireEnvelope()
+    var hasData = false
+    var scanner = MemberScanner(text, from: 0)
+    guard scanner.beginObject() else { return nil }
+    while true {
+      switch scanner.nextMember() {
+      case .malformed: return nil
+      case .end: return scanner.isAtEnd() && hasData ? envelope : nil
+      case .name(let name):
+        let letter = scanner.letter(of: name)
+        if letter == UInt8(ascii: "d") {
+          // Of several, the last counts.
+          envelope = WireEnvelope(type: envelope.type)
+          hasData = scanner.isNext(UInt8(ascii: "{"))
+          if hasData {
+            guard envelope.readData(&scanner, text, message) else { return nil }
+            continue
+          }
+        }
+        guard let value = scanner.value() else { return nil }
+        if letter == UInt8(ascii: "t") { envelope.type = Self.letter(text, value) }
+      }
+    }
+  }
 
   private mutating func readData(
     _ scanner: inout MemberScanner, _ text: UnsafeRawBufferPointer, _ message: [UInt8]
   ) -> Bool {
-    scanner.forEachMember { name, scanner in
-      let letter = scanner.letter(of: name)
-      if letter == UInt8(ascii: "b") {
-        // A body that is no object is passed over as what it is.
-        var attempt = scanner
-        body = attempt.members().map { JSONMembers($0, of: message[...]) }
-        if body != nil {
-          scanner = attempt
-          return true
+    guard scanner.beginObject() else { return false }
+    while true {
+      switch scanner.nextMember() {
+      case .malformed: return false
+      case .end: return true
+      case .name(let name):
+        let letter = scanner.letter(of: name)
+        if letter == UInt8(ascii: "b") {
+          // A body that is no object is passed over as what it is.
+          var attempt = scanner
+          body = attempt.members().map { JSONMembers($0, of: message[...]) }
+          if body != nil {
+            scanner = attempt
+            continue
+          }
+        }
+        guard let value = scanner.value() else { return false }
+        switch letter {
+        case UInt8(ascii: "t"): kind = Self.letter(text, value)
+        case UInt8(ascii: "r"):
+          number = nil
+          if case .integer(let integer)?? = Self.scalar(text, value) { number = integer }
+        case UInt8(ascii: "a"): action = Self.string(text, value)
+        default: break
         }
       }
-      guard let value = scanner.value() else { return false }
-      switch letter {
-      case UInt8(ascii: "t"): kind = Self.string(text, value)
-      case UInt8(ascii: "r"):
-        number = nil
-        if case .integer(let integer)?? = Self.scalar(text, value) { number = integer }
-      case UInt8(ascii: "a"): action = Self.string(text, value)
-      default: break
-      }
-      return true
     }
+  }
+
+  /// The letter that a string is; nil for anything else.
+  private static func letter(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> UInt8? {
+    if range.count == 3, text[range.lowerBound] == UInt8(ascii: "\"") {
+      return text[range.lowerBound + 1]
+    }
+    guard let string = string(text, range), string.utf8.count == 1 else { return nil }
+    return string.utf8.first
   }
 
   private static func scalar(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> Scalar?? {

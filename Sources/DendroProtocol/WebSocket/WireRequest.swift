@@ -19,14 +19,14 @@ package enum WireMessage: Sendable {
       return
     }
     switch envelope.type {
-    case "c":
+    case UInt8(ascii: "c"):
       switch envelope.kind {
-      case "p": self = .ping
-      case "a": self = .acknowledgement
-      case "n": self = .endOfTransmission
+      case UInt8(ascii: "p"): self = .ping
+      case UInt8(ascii: "a"): self = .acknowledgement
+      case UInt8(ascii: "n"): self = .endOfTransmission
       default: self = .other
       }
-    case "d":
+    case UInt8(ascii: "d"):
       guard let number = envelope.number, let action = envelope.action else {
         self = .malformed
         return
@@ -94,18 +94,21 @@ package enum WireAction: Sendable {
   /// - Throws: `RESTError` with what is wrong.
   init(_ name: String, _ body: JSONMembers?) throws(RESTError) {
     switch name {
+    // The most frequent one first.
+    case "p", "m", "o", "om":
+      guard let body else { throw .noBody }
+      self = try Self.write(name, body)
     case "s", "appcheck", "unappeck", "unappcheck": self = .none
     case "unauth": self = .signOut
     case "lsn": self = .lsn
     default:
-      guard let body else { throw .badRequest("Invalid request: no body") }
+      guard let body else { throw .noBody }
       switch name {
       case "q", "l":
         self = .listen(
           try WireLocation(body), hash: body.string("h") ?? "", since: try Self.since(body))
       case "n", "u": self = .unlisten(try WireLocation(body))
       case "g": self = .get(try WireLocation(body))
-      case "p", "o", "m", "om": self = try Self.write(name, body)
       case "oc": self = .cancelOnDisconnect(try WireLocation.path(body).path)
       case "auth": self = .signIn(Credentials(token: try Self.credential(body)))
       case "gauth":
@@ -222,6 +225,11 @@ package struct WireLocation: Sendable {
   }
 
   static func path(_ body: JSONMembers) throws(RESTError) -> (path: Path, isPriority: Bool) {
+    // Nearly all paths stand in the message as they are, and end otherwise than `.priority`.
+    let plain = body.withPlainString("p") { text in
+      text.last == UInt8(ascii: "y") ? nil : try? Path(utf8: text)
+    }
+    if let path = plain.flatMap(\.self), path.count <= Limits.depth { return (path, false) }
     guard let text = body.string("p") else { throw .badRequest("Invalid path: no path") }
     let pathOfPriority = text.pathOfPriority
     guard let path = try? Path(parsing: pathOfPriority ?? text), path.count <= Limits.depth
@@ -240,4 +248,8 @@ extension WireLocation: Hashable {
     hasher.combine(query)
     hasher.combine(tag)
   }
+}
+
+extension RESTError {
+  fileprivate static let noBody = RESTError.badRequest("Invalid request: no body")
 }

@@ -74,16 +74,25 @@ package enum WireText {
 
   /// The answer that a request was done.
   static func done(_ number: Int64) -> [UInt8] {
-    var bytes = beginning(number, "ok")
-    bytes += "\"\"}}}".utf8
+    var bytes = beginning(number)
+    bytes += endOfDone
+    return bytes
+  }
+
+  // Bytes, since each write has one of these: those of a string are found again each time.
+  private static let start = Array("{\"t\":\"d\",\"d\":{\"r\":".utf8)
+  private static let endOfDone = Array(",\"b\":{\"s\":\"ok\",\"d\":\"\"}}}".utf8)
+
+  private static func beginning(_ number: Int64) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(64)
+    bytes += start
+    JSONText.append(.integer(number), to: &bytes)
     return bytes
   }
 
   private static func beginning(_ number: Int64, _ status: String) -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(64)
-    bytes += "{\"t\":\"d\",\"d\":{\"r\":".utf8
-    JSONText.append(.integer(number), to: &bytes)
+    var bytes = beginning(number)
     bytes += ",\"b\":{\"s\":\"".utf8
     bytes += status.utf8
     bytes += "\",\"d\":".utf8

@@ -6,8 +6,9 @@ import DendroPlatform
 struct FileVersion: Hashable, Sendable {
   private let inode: UInt64
   let byteCount: Int64
-  private let seconds: Int
-  private let nanoseconds: Int
+  private let modified: [Int]
+  /// When anything of it has changed, its rights too.
+  private let changed: [Int]
 
   /// - Returns: nil if there is no such file.
   init?(of path: String) {
@@ -15,6 +16,7 @@ struct FileVersion: Hashable, Sendable {
     guard stat(path, &status) == 0 else { return nil }
     inode = UInt64(status.st_ino)
     byteCount = Int64(status.st_size)
-    (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+    modified = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
+    changed = [status.st_ctim.tv_sec, status.st_ctim.tv_nsec]
   }
 }

@@ -31,6 +31,8 @@ final class Exchange: @unchecked Sendable {
   /// Whether it counts as one whose answer is not sent to the end.
   private var isActive = false
   private var status = 0
+  /// Whether a status of 500 or above answers what was asked, and is no failure.
+  let asksForState = Atomic<Bool>(false)
   /// The name of the database that the request is for; nil if it is for none.
   var namespace: String?
   /// The use of the database by the request, until its answer is sent and nothing works on it any more.
@@ -353,7 +355,7 @@ final class Exchange: @unchecked Sendable {
       context.activeCount.wrappingSubtract(1, ordering: .relaxed)
     }
     if case .stream(_, let stream)? = outcome.withLock({ $0.answer }) { stream.close() }
-    context.figures.noteAnswer(status)
+    context.figures.noteAnswer(status, isState: asksForState.load(ordering: .relaxed))
     guard let log = context.accessLog else { return }
     log(
       AccessRecord(

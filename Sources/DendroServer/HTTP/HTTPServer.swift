@@ -52,9 +52,10 @@ final class HTTPServer: @unchecked Sendable {
     do throws(DatabaseServerError) {
       let connections = context.takeUnretainedValue().connections
       nonisolated(unsafe) let daemon = daemon
+      let descriptors = DescriptorLimit.current
       let door = Listener.Door(isOpen: { connections.hasRoom }) { socket, address, size in
         let client = ClientAddress(address)
-        guard connections.accept(client) else {
+        guard descriptors.hasRoom(behind: socket), connections.accept(client) else {
           close(socket)
           return
         }

@@ -68,6 +68,8 @@ package enum NamespaceError: Error {
   case tooManyExist(limit: Int)
   /// Something other than a directory has the name.
   case noDirectory(String)
+  /// The process has too many files open.
+  case noDescriptors
   case ended
 }
 

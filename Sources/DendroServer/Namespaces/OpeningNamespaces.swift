@@ -67,6 +67,8 @@ package final class OpeningNamespaces: Namespaces {
   ) {
     defaultName = name
     table = Mutex(NamespaceTable(default: name))
+    var limits = limits
+    limits.openCount = min(limits.openCount, DescriptorLimit.current.databaseCount)
     self.limits = limits
     self.known = known
     self.mayHaveLeftovers = mayHaveLeftovers
@@ -164,6 +166,7 @@ package final class OpeningNamespaces: Namespaces {
     defer { room.signal() }
     let result = Result { () throws -> Namespace in
       if table.withLock({ $0.isEnded }) { throw NamespaceError.ended }
+      guard DescriptorLimit.current.hasRoomForDatabase else { throw NamespaceError.noDescriptors }
       return try Namespace(name, opener(name), peer: peer ?? { _ in nil })
     }
     switch result {

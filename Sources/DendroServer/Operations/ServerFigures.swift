@@ -13,9 +13,10 @@ final class ServerFigures: Sendable {
   let messageCount = Atomic<UInt64>(0)
   let resumedListenCount = Atomic<UInt64>(0)
 
-  func noteAnswer(_ status: Int) {
+  /// - Parameter isState: whether the status is what was asked for, and no failure.
+  func noteAnswer(_ status: Int, isState: Bool = false) {
     requestCount.wrappingAdd(1, ordering: .relaxed)
-    if status >= 500 { failureCount.wrappingAdd(1, ordering: .relaxed) }
+    if status >= 500, !isState { failureCount.wrappingAdd(1, ordering: .relaxed) }
   }
 
   func noteReceived(_ byteCount: Int) {
@@ -59,7 +60,8 @@ extension RESTService {
       "dendro_requests_total", "Requests that were answered.",
       figures.requestCount.load(ordering: .relaxed))
     text.counter(
-      "dendro_request_failures_total", "Requests answered with a status of 500 or above.",
+      "dendro_request_failures_total",
+      "Requests answered with a status of 500 or above, without those for /.leader.",
       figures.failureCount.load(ordering: .relaxed))
     text.counter(
       "dendro_resumed_listens_total", "Listens whose clients got only what had changed.",

@@ -1,6 +1,7 @@
 import Dendro
 import DendroProtocol
 import Dispatch
+import Synchronization
 
 /// A request for `/.leader`: whether this server leads in a database that several servers have. What passes clients on to
 /// servers asks it of each of them, without a credential.
@@ -25,6 +26,7 @@ struct LeaderCall: Sendable {
   }
 
   func perform() {
+    exchange.asksForState.store(true, ordering: .relaxed)
     service.note(namespace, exchange)
     if let open = service.namespaces.open(namespace), open.namespace.isPrepared {
       return answer(open)

@@ -20,7 +20,11 @@ extension RESTCall {
     let opens = service.namespaces.hasMissing
     if full.isEmpty, !opens { return finishStatus() }
     let looked = DispatchGroup()
-    if opens { service.workers.async(group: looked) { service.namespaces.openMissing() } }
+    if opens {
+      service.workers.async(group: looked) { service.namespaces.openMissing() }
+      // PostgreSQL may take long to refuse, and who asks for the status waits for a moment only.
+      service.workers.asyncAfter(deadline: .now() + 1) { finishStatus(isOpening: true) }
+    }
     // A write looks whether there is room by now, and may wait for that. This one changes nothing.
     for namespace in full {
       looked.enter()
@@ -31,7 +35,9 @@ extension RESTCall {
     looked.notify(queue: service.workers) { finishStatus() }
   }
 
-  private func finishStatus() {
+  /// - Parameter isOpening: whether databases are still being opened; then it does nothing if the answer was given.
+  private func finishStatus(isOpening: Bool = false) {
+    if exchange.isOver { return }
     let all = states.sorted { $0.name < $1.name }
     let failure = all.lazy.compactMap(\.failure).first
     let shown = service.mayInspect(identity) ? all : []
@@ -41,16 +47,18 @@ extension RESTCall {
       return "\"\(state.name)\":{\(members.joined(separator: ","))}"
     }
     let trouble = all.lazy.compactMap(\.trouble).first
-    let state = failure != nil ? "failing" : trouble != nil ? "degraded" : "ok"
+    let fails = failure != nil || isOpening
+    let state = fails ? "failing" : trouble != nil ? "degraded" : "ok"
     // What the files are called is not for everybody.
     let error =
       failure.map { RESTError($0 as any Error).text }
+      ?? (isOpening ? "Databases are being opened." : nil)
       ?? trouble.map { _ in "This server has no contact with the others." }
     let members =
       ["\"status\":\"\(state)\""] + (error.map { Self.members(of: $0) } ?? [])
       + ["\"databases\":{\(databases.joined(separator: ","))}"]
     var answer = RESTAnswer(text: "{\(members.joined(separator: ","))}", request)
-    if failure != nil { answer.status = 503 }
+    if fails { answer.status = 503 }
     exchange.finish(answer)
   }
 

@@ -14,6 +14,8 @@ extension RESTError {
       self.init(503, "The server has \(limit) databases, beyond which no request makes one.")
     case NamespaceError.noDirectory(let name):
       self.init(404, "\(name) is a file in the served directory, and no database.")
+    case NamespaceError.noDescriptors:
+      self.init(503, "The server has too many files open to open one more database.")
     case NamespaceError.ended: self.init(503, "The server is shutting down.")
     // It is the server that has asked for something impossible, as for the copy of another database.
     case let error as DatabaseError where error.code == .invalidArgument:

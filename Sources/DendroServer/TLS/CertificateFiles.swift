@@ -11,8 +11,10 @@ final class CertificateFiles: Sendable {
     var certificate: ServerCertificate
     /// Of what was read last.
     var known: Versions
-    /// What was seen at the last look.
-    var seen: Versions
+    /// What was seen at the last look; nil if a file was not there.
+    var seen: Versions?
+    /// How often in succession a file was not there.
+    var missingCount = 0
   }
 
   private struct Versions: Hashable {
@@ -47,9 +49,21 @@ final class CertificateFiles: Sendable {
   ///
   /// One of them is written before the other, so they are read once they have stayed the same from one look to the next.
   func refresh() {
-    guard let versions = Versions(options) else { return }
+    guard let versions = Versions(options) else {
+      // Between two renamings one may be missing for a moment.
+      let isNews = state.withLock { state in
+        state.missingCount += 1
+        state.seen = nil
+        return state.missingCount == 2
+      }
+      if isNews {
+        report("the certificate of before stays: \(missingFiles) cannot be read")
+      }
+      return
+    }
     let isNew = state.withLock { state in
       defer { state.seen = versions }
+      state.missingCount = 0
       guard versions == state.seen, versions != state.known else { return false }
       state.known = versions
       return true
@@ -61,6 +75,11 @@ final class CertificateFiles: Sendable {
     } catch {
       report("the certificate of before stays: \(error.message)")
     }
+  }
+
+  private var missingFiles: String {
+    [options.certificateFile, options.keyFile].filter { FileVersion(of: $0) == nil }
+      .joined(separator: " and ")
   }
 
   private static func read(_ options: TLSOptions) throws(DatabaseServerError) -> ServerCertificate {

@@ -63,7 +63,7 @@ struct JudgingTests {
     let write = Self.write("n", 1)
     func tree() -> Node { Node.empty.applying(Self.write("a", 1), time: 1) }
     let (head, newer) = (tree(), tree())
-    var judging = Judging(judge)
+    let judging = Judging(judge)
     #expect(judging.judge(write, on: head, time: 1) == nil)
     func holds() -> Bool { judging.holds(for: write, on: head, isPartial: false, lastTime: 0) }
     judging.releaseState(if: newer)

@@ -177,6 +177,8 @@ private struct Server {
   }
 
   func run() throws -> ExitCode {
+    // Each connection needs a descriptor.
+    DatabaseServer.raiseDescriptorLimit()
     let options = try ServeOptions(arguments, hosts: hosts).forServer(log)
     try ServedData.check(arguments)
     let (namespaces, place) = try namespaces()
@@ -201,6 +203,7 @@ private struct Server {
     let end = try data.end()
     try Blocking.run { await server.stop() }
     if let end { try data.write(end) }
+    log.finish()
     return .success
   }
 

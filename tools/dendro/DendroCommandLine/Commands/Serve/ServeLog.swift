@@ -4,6 +4,12 @@ import DendroServer
 /// The lines of a server's log, on standard error: one for each request, and one for what happens with a database.
 struct ServeLog: Sendable {
   let isJSON: Bool
+  private let lines = QueuedLines()
+
+  init(isJSON: Bool) { self.isJSON = isJSON }
+
+  /// Waits for a moment until all lines are written.
+  func finish() { lines.finish() }
 
   /// A request that was answered.
   func note(_ record: AccessRecord) {
@@ -11,7 +17,7 @@ struct ServeLog: Sendable {
     guard isJSON else {
       let client = record.client.isEmpty ? "-" : record.client
       let took = Format.decimal(milliseconds, places: 1)
-      return Terminal.noteLine(
+      return lines.add(
         "\(Format.time(record.time)) \(client) \(record.namespace ?? "-") \(record.status) "
           + "\(record.method) \(record.target) \(took) ms")
     }
@@ -40,7 +46,7 @@ struct ServeLog: Sendable {
     let details = details.sorted { $0.key < $1.key }
     guard isJSON else {
       let text = details.map { "\($0.key): \($0.value)" }.joined(separator: ", ")
-      return Terminal.noteLine(
+      return lines.add(
         "\(Format.time(Platform.now())) \(level.rawValue) \(namespace ?? "-") \(message)"
           + (text.isEmpty ? "" : " (\(text))"))
     }
@@ -52,6 +58,6 @@ struct ServeLog: Sendable {
   }
 
   private func write(_ members: [(String, JSONValue)]) {
-    Terminal.noteLine(JSONValue.object(members).text)
+    lines.add(JSONValue.object(members).text)
   }
 }
