@@ -49,7 +49,9 @@ static inline int dendro_tls_no_password(char *bytes, int size, int flag, void *
   return -1;
 }
 
-enum dendro_tls_refusal { dendro_tls_no_certificate = 1, dendro_tls_no_key, dendro_tls_mismatch };
+enum dendro_tls_refusal {
+  dendro_tls_no_certificate = 1, dendro_tls_unusable, dendro_tls_no_key, dendro_tls_mismatch
+};
 
 // What servers need: the certificate, those that vouch for it, and its key, in PEM. NULL with the reason.
 static inline SSL_CTX *dendro_tls_server(
@@ -64,7 +66,9 @@ static inline SSL_CTX *dendro_tls_server(
   *refusal = dendro_tls_no_certificate;
   if (context == NULL || source == NULL || key_source == NULL) goto failed;
   certificate = PEM_read_bio_X509(source, NULL, dendro_tls_no_password, NULL);
-  if (certificate == NULL || SSL_CTX_use_certificate(context, certificate) != 1) goto failed;
+  if (certificate == NULL) goto failed;
+  *refusal = dendro_tls_unusable;
+  if (SSL_CTX_use_certificate(context, certificate) != 1) goto failed;
   for (X509 *next; (next = PEM_read_bio_X509(source, NULL, dendro_tls_no_password, NULL)) != NULL;) {
     if (SSL_CTX_add0_chain_cert(context, next) != 1) {
       X509_free(next);

@@ -21,6 +21,7 @@ public final class DatabaseServer: Sendable {
   /// Twice in the interval: a stream is silent for between half of it and the whole when it gets its event.
   private let timer: RepeatingTimer
   private let tokenTimer: RepeatingTimer
+  private let streamTimer: RepeatingTimer
   private let isStopped = Mutex(false)
 
   /// Begins to serve a database.
@@ -89,6 +90,7 @@ public final class DatabaseServer: Sendable {
     self.http = http
     port = http.port
     timer = RepeatingTimer(options.keepAliveInterval / 2) { service.keepStreamsAlive() }
+    streamTimer = RepeatingTimer(.seconds(4)) { service.lookForStreamClients() }
     tokenTimer = RepeatingTimer(.seconds(1)) {
       http.tick()
       service.endExpired()
@@ -162,6 +164,7 @@ public final class DatabaseServer: Sendable {
     guard isFirst else { return }
     timer.cancel()
     tokenTimer.cancel()
+    streamTimer.cancel()
     service.authenticator.end()
     http.quiesce()
     service.stop()

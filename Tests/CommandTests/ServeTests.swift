@@ -230,6 +230,7 @@ struct ServeTests {
       ["--allow-origin", "app.example.com"], ["--allow-origin", "https://a/b"],
       ["--secret-file", good, "--allow-host", "a"], ["--tls-key", good],
       ["--tls-certificate", good], ["--trust-proxy", "a b"], ["--per-address", "0"],
+      ["--trust-proxy", "Forwarded"],
       ["--host", "127.0.0.1", "--host", "0.0.0.0"],
     ] {
       #expect(try dendro.run(["serve", "--memory"] + arguments).status == 64)

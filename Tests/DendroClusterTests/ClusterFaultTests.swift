@@ -332,6 +332,34 @@ struct ClusterFaultTests {
     try await again.close()
   }
 
+  @Test("of two servers with copies of one directory one stops and says so, and the other goes on")
+  func copiedDirectory() async throws {
+    let first = try cluster.open("1")
+    try await first.reference(withPath: "a").setValue(1)
+    try await first.close()
+    try FileManager.default.copyItem(atPath: cluster.directory("1"), toPath: cluster.directory("2"))
+    let twins = [try cluster.open("1"), try cluster.open("2")]
+    func stopped() -> Int? {
+      twins.firstIndex { if case .stopped? = $0.clusterStatus?.role { true } else { false } }
+    }
+    try await eventually("one stops") { stopped() != nil }
+    let index = try #require(stopped())
+    guard case .stopped(let reason)? = twins[index].clusterStatus?.role else { return }
+    #expect(reason.contains("another process goes by the name of this server"), "\(reason)")
+    let other = twins[1 - index]
+    try await eventually("the other one leads") { other.isLeader }
+    try await other.reference(withPath: "a").setValue(2)
+    try await eventually("it leads for good") { other.clusterStatus?.trouble == nil }
+    #expect(other.isLeader)
+    try await other.close()
+    try? await twins[index].close()
+    // As the reason says.
+    try FileManager.default.removeItem(atPath: cluster.directory("\(index + 1)"))
+    let again = try cluster.open("\(index + 1)")
+    #expect(try await again.value("a") == 2)
+    try await again.close()
+  }
+
   @Test("closing does not wait for ever for an answer")
   func closing() async throws {
     let proxy = try PostgresProxy(to: cluster.postgres.port)

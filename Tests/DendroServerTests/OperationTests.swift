@@ -44,6 +44,24 @@ struct OperationTests {
     }
   }
 
+  @Test("a stream whose client has left gives its place back before the next keep-alive is due")
+  func leftStreams() async throws {
+    try await serving({ $0.keepAliveInterval = .seconds(3600) }) { served in
+      var streams = try (0..<3).map { _ in try served.stream("/a.json") }
+      for stream in streams { _ = try stream.event() }
+      // It goes on to read.
+      streams[0].shutDownWriting()
+      streams.removeLast(2)
+      try await eventually("those of clients that have left end") {
+        try figures(served)["dendro_streams"] == 1
+      }
+      _ = try served.client()("PUT", "/a.json", "1")
+      var event = try streams[0].event()
+      while event.hasPrefix("keep-alive") { event = try streams[0].event() }
+      #expect(event == "put {\"path\":\"/\",\"data\":1}")
+    }
+  }
+
   @Test("figures and names are not for everybody")
   func restricted() async throws {
     try await serving({

@@ -1,4 +1,5 @@
 import Dendro
+import DendroPlatform
 import DendroServer
 import DendroTestSupport
 import Dispatch
@@ -122,6 +123,11 @@ struct TLSTests {
       }
       _ = try folder.write("server.key", TestCertificate.one.key)
       while subject != "/CN=one" { subject = try subjectNow(served) }
+      #expect(unlink(folder.path + "/server.key") == 0)
+      let complaint = "server.key cannot be read"
+      while !complaints.all.withLock({ $0.contains { $0.contains(complaint) } }) {
+        #expect(try subjectNow(served) == "/CN=one")
+      }
     }
   }
 
@@ -138,6 +144,7 @@ struct TLSTests {
       (TestCertificate.one.certificate, TestCertificate.two.key, "is not that of the certificate"),
       (TestCertificate.one.key, TestCertificate.one.key, "has no certificate in PEM"),
       (TestCertificate.one.certificate, "", "has no private key in PEM"),
+      (TestCertificate.weak.certificate, TestCertificate.weak.key, "its key may be too short"),
     ] {
       var options = DatabaseServerOptions.patient
       options.tls = TLSOptions(

@@ -48,4 +48,31 @@ package struct TestCertificate: Sendable {
       GP9bMAo2AFgS119SYYKdWV/PVJbYAhG+4iOZYEBynUriZ1G6P+zT9nLu
       -----END PRIVATE KEY-----
       """)
+
+  /// Of a key of 512 bits, which no TLS takes.
+  package static let weak = TestCertificate(
+    certificate: """
+      -----BEGIN CERTIFICATE-----
+      MIIBdzCCASGgAwIBAgIUF3mJPAL90ZBFRzklwVgZNLBSghcwDQYJKoZIhvcNAQEL
+      BQAwDzENMAsGA1UEAwwEd2VhazAgFw0yNjEyMDEwNzE2NDlaGA8yMTI2MTEwNzA3
+      MTY0OVowDzENMAsGA1UEAwwEd2VhazBcMA0GCSqGSIb3DQEBAQUAA0sAMEgCQQDB
+      NMBnBBxYwZlXYRngHhiLvD5N2j4UnsuJdz5orm1ukNpXNA4lLNwznvpM2J873V43
+      TqcQpRGvvv97eYW62YAbAgMBAAGjUzBRMB0GA1UdDgQWBBRhgBcZeNutFo7GAgJj
+      c8MQnrEwPjAfBgNVHSMEGDAWgBRhgBcZeNutFo7GAgJjc8MQnrEwPjAPBgNVHRMB
+      Af8EBTADAQH/MA0GCSqGSIb3DQEBCwUAA0EARVLYLHNucNPeg3sprroIMo7KCz1b
+      3QNnIsYVSELUSgF4pLehJmqQxWl0v2Q4utZG56JshfCF5S4Zy2fSPmF5Lw==
+      -----END CERTIFICATE-----
+      """,
+    key: """
+      -----BEGIN PRIVATE KEY-----
+      MIIBVAIBADANBgkqhkiG9w0BAQEFAASCAT4wggE6AgEAAkEAwTTAZwQcWMGZV2EZ
+      4B4Yi7w+Tdo+FJ7LiXc+aK5tbpDaVzQOJSzcM576TNifO91eN06nEKURr77/e3mF
+      utmAGwIDAQABAkA8cNo33+tWQMpNsYy8te2L2UnMZRfCr6KQ0ILvkJGfYpn149UE
+      K6Y9kvLCSldbzG93MuOD+o6gYSB/2ygjNxOxAiEA6jQnJe5Ix9OV12M8PBuqDOtt
+      Z6cUGXJzPpsJ/Qe8ca0CIQDTL9balDt7BkrPyU6M2q1+2h9loq3UxA3iR03x9PpB
+      5wIgVviRBRvsuRAQl9CJIMUhK/UNRq2b4CtJMpl+ZxFFYG0CIBM+hMGeSF1JkX+l
+      xHapZq3sinfkfxqoUuuPu9aUkEl5AiEAmtDI5mK1VtkxJRsgdxTJrnLKo/hqymYP
+      /WBANgiDclA=
+      -----END PRIVATE KEY-----
+      """)
 }

@@ -85,19 +85,28 @@ final class ClusterSession {
   /// Raises the counter of this server.
   ///
   /// - Parameter lsn: the last write that it has; nil: as before.
-  func beat(lsn: LogSequenceNumber?) throws(ClusterError) {
-    _ = try execute(
+  /// - Returns: which process has raised it last; nil if none has.
+  @discardableResult
+  func beat(lsn: LogSequenceNumber?) throws(ClusterError) -> [UInt8]? {
+    let rows = try execute(
       """
+      WITH before AS (SELECT opening FROM dendro.server WHERE id = $1)
       INSERT INTO dendro.server (id, namespace, counter, lsn, address, opening)
       VALUES ($1, $2, 1, $3, $4, $5)
       ON CONFLICT (id) DO UPDATE SET counter = dendro.server.counter + 1, address = $4,
         opening = $5, lsn = CASE WHEN $3 < 0 THEN dendro.server.lsn ELSE $3 END
+      RETURNING (SELECT opening FROM before)
       """,
       [
         .bytes(settings.serverID.bytes), namespace,
         .integer(lsn.map { Int64($0.rawValue) } ?? -1), .text(settings.ownAddress),
         .bytes(settings.client),
       ])
+    do throws(PostgresError) {
+      return rows.count == 0 || rows.isNull(0, 0) ? nil : try rows.bytes(0, 0)
+    } catch {
+      throw .postgres(error)
+    }
   }
 
   /// Says that this server is gone.

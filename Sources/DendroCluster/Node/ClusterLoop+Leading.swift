@@ -103,7 +103,8 @@ extension ClusterLoop {
   mutating func beat(
     _ session: ClusterSession, _ lsn: LogSequenceNumber?
   ) throws(ClusterError) {
-    try session.beat(lsn: lsn)
+    let other = try session.beat(lsn: lsn)
+    try twin.note(other, own: settings.client, isFirst: lastBeat == nil)
     lastBeat = .now
     orders = try session.orders()
     if let lsn { try node.verify(orders.verification, session, at: lsn) }

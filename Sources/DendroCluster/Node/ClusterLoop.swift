@@ -14,6 +14,7 @@ struct ClusterLoop {
   var isLeading = false
   var isPaused = false
   var lastBeat: ContinuousClock.Instant?
+  var twin = Twin()
   var lastSuccess = ContinuousClock.now
   /// Since when PostgreSQL lacks what this server has; nil if it does not.
   var setBackSince: ContinuousClock.Instant?

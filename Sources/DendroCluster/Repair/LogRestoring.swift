@@ -126,7 +126,7 @@ final class LogRestoring {
         if .now - lastBeat >= settings.beatInterval {
           lastBeat = .now
           // So that no server takes over meanwhile. If this fails, so does the append, or that waits.
-          try? usableSession().beat(lsn: nil)
+          _ = try? usableSession().beat(lsn: nil)
           progress(record.firstLSN.rawValue - 1, nil)
         }
         do throws(SharedLogFailure) {

@@ -173,6 +173,15 @@ final class EventStream: ListenReceiver {
     if isSilent { append(StreamEvent.keepAlive.text(form)) }
   }
 
+  /// Sends a `keep-alive` if the client has shut down writing: one that has left is noticed by what is sent to it, and keeps
+  /// its place among the connections no longer.
+  func lookForClient() {
+    let isLeft = state.withLock { state in
+      state.hasBegun && !state.isEnded && state.connection?.isLeft == true
+    }
+    if isLeft { append(StreamEvent.keepAlive.text(form)) }
+  }
+
   /// - Parameter isValue: whether it is the value that was prepared for.
   private func append(_ text: AnswerText, isValue: Bool = false) {
     state.withLock { state in

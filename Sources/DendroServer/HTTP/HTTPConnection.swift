@@ -160,7 +160,10 @@ final class HTTPConnection: Sendable {
 
   /// Whether the client has shut down writing, or has broken the connection, whatever it has sent before. The caller keeps the
   /// socket open meanwhile.
-  var hasLeft: Bool {
+  var hasLeft: Bool { Self.hasLeft(socket) }
+
+  /// As `hasLeft`, of the client at a socket.
+  static func hasLeft(_ socket: Int32) -> Bool {
     let ends = Int16(POLLHUP | POLLERR) | dendro_ended
     var state = pollfd(fd: socket, events: ends, revents: 0)
     return poll(&state, 1, 0) == 1 && state.revents & ends != 0

@@ -14,6 +14,11 @@ final class SuspendedConnection: @unchecked Sendable {
     self.context = context
   }
 
+  /// Whether it is suspended, and its client has shut down writing or has broken the connection.
+  var isLeft: Bool {
+    isSuspended && HTTPConnection.hasLeft(dendro_connection_socket(connection))
+  }
+
   /// To be called on the connection's thread. The server that stops waits for its end.
   func suspend() {
     if isSuspended { return }

@@ -284,6 +284,9 @@ final class RESTService: Sendable {
 
   func keepStreamsAlive() { for stream in openStreams { stream.keepAlive() } }
 
+  /// Notices streams whose clients have left. Called every few seconds.
+  func lookForStreamClients() { for stream in openStreams { stream.lookForClient() } }
+
   /// Ends what clients had by tokens that are no longer valid.
   func endExpired() {
     for stream in openStreams where authenticator.end(of: stream.access.authentication) != nil {

@@ -17,6 +17,9 @@ final class ServerCertificate: @unchecked Sendable {
       certificates, Int32(certificates.count), key, Int32(key.count), &refusal)
     guard let context else {
       switch UInt32(bitPattern: refusal) {
+      case dendro_tls_unusable.rawValue:
+        throw DatabaseServerError(
+          "OpenSSL does not take the certificate in \(file): its key may be too short")
       case dendro_tls_no_key.rawValue:
         throw DatabaseServerError("\(keyFile) has no private key in PEM without a password")
       case dendro_tls_mismatch.rawValue:

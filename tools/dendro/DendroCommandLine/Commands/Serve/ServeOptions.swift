@@ -141,6 +141,11 @@ struct ServeOptions {
       guard DatabaseServer.isHeaderName(header) else {
         throw Failure.usage("--trust-proxy: \(Failure.quoted(header)) is no header field")
       }
+      guard header.lowercased() != "forwarded" else {
+        throw Failure.usage(
+          "--trust-proxy: Forwarded has a form of its own, which is not read",
+          hint: "have the proxy send X-Forwarded-For")
+      }
       options.trustedProxyHeader = header
     }
     options.addressSessionLimit = try arguments.integer("address-sessions", in: 1...1_000_000)

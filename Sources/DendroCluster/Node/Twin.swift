@@ -1,0 +1,30 @@
+/// Finds out that another process goes by this server's name: its directory is a copy of this one's, or the other way round. Both
+/// would take the leading from each other all the time.
+struct Twin {
+  /// How often in succession another process has raised the counter since this one did.
+  private var count = 0
+
+  private static let countMax = 3
+
+  /// - Parameters:
+  ///   - last: the process that has raised the counter before this one did now.
+  ///   - isFirst: whether this one had not raised it before, over this connection.
+  /// - Throws: if another process does so too, and this is the one of the two that gives way.
+  mutating func note(
+    _ last: [UInt8]?, own: [UInt8], isFirst: Bool
+  ) throws(ClusterError) {
+    if isFirst { return }
+    guard let last, last != own else {
+      count = 0
+      return
+    }
+    count += 1
+    // PostgreSQL may have been set back, to the process before this one. It is not once more.
+    guard count >= Self.countMax, own.lexicographicallyPrecedes(last) else { return }
+    throw .otherCluster(
+      """
+      another process goes by the name of this server: the directory of one is a copy of the other's, without which it has to be \
+      started again
+      """)
+  }
+}
