@@ -176,7 +176,7 @@ struct ShellTests {
     let rows = [
       ("get it\t\r", "1"), ("get \"it\t\r", "1"), ("get 'it\t\r", "1"), ("get a\tc\t d\"\r", "2"),
       ("get 'a b/c \t\r", "2"), ("get q\t\r", "4"), ("get u=\t\r", "5"), ("get z/\t\r", "8"),
-      ("get twi\t's\"\r", "6"), ("get z/x\\ \t\r", "8"), ("get \"a b/c\\\\\t\r", "3"),
+      ("get twi\t\\'s\r", "6"), ("get z/x\\ \t\r", "8"), ("get \"a b/c\\\\\t\r", "3"),
     ]
     let outcome = try PseudoTerminal(columns: 80).converse(
       dendro, ["shell", "db", "--color", "never"],
@@ -189,6 +189,10 @@ struct ShellTests {
   @Test("Ctrl-D and Ctrl-C answer one question of the shell with no")
   func questions() throws {
     try dendro("set", "db", "/", #"{"a":{"b":1},"c":{"d":1}}"#)
+    // Outside of the shell it ends the verb as it ends others.
+    let plain = try PseudoTerminal(columns: 80).converse(
+      dendro, ["remove", "db", "/"], [("[y/N] ", "\u{3}")])
+    #expect(plain.status == 130 && !plain.wasSignalled, "\(plain.errors)")
     let outcome = try PseudoTerminal(columns: 80).converse(
       dendro, ["shell", "db", "--color", "never"],
       [

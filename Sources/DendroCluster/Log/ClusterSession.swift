@@ -111,8 +111,10 @@ final class ClusterSession {
 
   /// Says that this server is gone.
   func leave() throws(ClusterError) {
+    // Another process may go by the same name, which goes on.
     _ = try execute(
-      "DELETE FROM dendro.server WHERE id = $1", [.bytes(settings.serverID.bytes)])
+      "DELETE FROM dendro.server WHERE id = $1 AND opening = $2",
+      [.bytes(settings.serverID.bytes), .bytes(settings.client)])
   }
 
   /// Who leads, and how far the log is; makes the namespace if there is none.

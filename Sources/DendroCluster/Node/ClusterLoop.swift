@@ -200,7 +200,11 @@ struct ClusterLoop {
       node.leaderLine?.close()
     }
     guard let session, session.isUsable else { return }
-    if let epoch { try? session.resign(epoch) } else { try? session.resignAsSuccessor() }
+    if let epoch {
+      try? session.resign(epoch)
+    } else if !twin.isThere {
+      try? session.resignAsSuccessor()
+    }
     try? session.leave()
     if node.lines?.address != nil { try? session.withdrawLine() }
     self.session = nil

@@ -1,10 +1,13 @@
 /// Finds out that another process goes by this server's name: its directory is a copy of this one's, or the other way round. Both
 /// would take the leading from each other all the time.
 struct Twin {
-  /// How often in succession another process has raised the counter since this one did.
+  /// How much more often another process than none has raised the counter since this one did.
   private var count = 0
 
   private static let countMax = 3
+
+  /// Whether another process was found to go by the same name.
+  var isThere: Bool { count >= Self.countMax }
 
   /// - Parameters:
   ///   - last: the process that has raised the counter before this one did now.
@@ -15,12 +18,13 @@ struct Twin {
   ) throws(ClusterError) {
     if isFirst { return }
     guard let last, last != own else {
-      count = 0
+      // It may raise it less often.
+      count = max(0, count - 1)
       return
     }
     count += 1
     // PostgreSQL may have been set back, to the process before this one. It is not once more.
-    guard count >= Self.countMax, own.lexicographicallyPrecedes(last) else { return }
+    guard isThere, own.lexicographicallyPrecedes(last) else { return }
     throw .otherCluster(
       """
       another process goes by the name of this server: the directory of one is a copy of the other's, without which it has to be \

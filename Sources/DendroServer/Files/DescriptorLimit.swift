@@ -28,12 +28,14 @@ struct DescriptorLimit {
   /// Whether a new connection with a descriptor leaves enough of them.
   func hasRoom(behind descriptor: Int32) -> Bool { Int(descriptor) < count - keptCount }
 
-  /// The databases that may be open at a time: each has about four files open for long.
-  var databaseCount: Int { max(2, count / 16) }
+  /// The databases that may be open at a time, which take a quarter of all.
+  ///
+  /// - Parameter each: the descriptors of one.
+  func databaseCount(each: Int) -> Int { max(2, count / 4 / each) }
 
   /// Whether a database can be opened, with the files that it needs at a time.
   var hasRoomForDatabase: Bool {
-    let probe = dup(0)
+    let probe = open("/dev/null", O_RDONLY | O_CLOEXEC)
     guard probe >= 0 else { return false }
     defer { close(probe) }
     return Int(probe) < count - keptCount / 2

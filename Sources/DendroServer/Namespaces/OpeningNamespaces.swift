@@ -32,6 +32,7 @@ package final class OpeningNamespaces: Namespaces {
 
   private let defaultName: String
   private let limits: Limits
+  private let isOnDisk: Bool
   private let opener: Opener
   private let known: @Sendable () -> [String]
   private let mayHaveLeftovers: @Sendable (String) -> Bool
@@ -68,7 +69,12 @@ package final class OpeningNamespaces: Namespaces {
     defaultName = name
     table = Mutex(NamespaceTable(default: name))
     var limits = limits
-    limits.openCount = min(limits.openCount, DescriptorLimit.current.databaseCount)
+    // Files that are open for long; with other servers connections as well.
+    isOnDisk = directory(name) != nil
+    if isOnDisk {
+      let count = DescriptorLimit.current.databaseCount(each: peer == nil ? 4 : 12)
+      limits.openCount = min(limits.openCount, count)
+    }
     self.limits = limits
     self.known = known
     self.mayHaveLeftovers = mayHaveLeftovers
@@ -166,7 +172,9 @@ package final class OpeningNamespaces: Namespaces {
     defer { room.signal() }
     let result = Result { () throws -> Namespace in
       if table.withLock({ $0.isEnded }) { throw NamespaceError.ended }
-      guard DescriptorLimit.current.hasRoomForDatabase else { throw NamespaceError.noDescriptors }
+      guard !isOnDisk || DescriptorLimit.current.hasRoomForDatabase else {
+        throw NamespaceError.noDescriptors
+      }
       return try Namespace(name, opener(name), peer: peer ?? { _ in nil })
     }
     switch result {

@@ -21,13 +21,14 @@ extension RESTCall {
     passed.condition = etag.map {
       PassedOnWrite.Condition(kind: .etag, isPriority: isPriority, value: $0)
     }
+    let body = repeatedBody
     let end = acknowledged(in: namespace) { (result: (outcome: WriteOutcome, data: Node?)) in
       namespace.hub.afterEvents(isShort: false) {
         switch result.outcome {
         case .made:
           guard showsResult else {
             return inTurn(hashesLong(draft), namespace, isWritten: true) {
-              exchange.finish(answer(draft, key))
+              exchange.finish(answer(draft, key, body))
             }
           }
           answer(result.data, at: place, isWritten: true, key, in: namespace)

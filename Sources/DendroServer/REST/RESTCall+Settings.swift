@@ -49,16 +49,16 @@ extension RESTCall {
     if let failure = set.failure { return refuse(.badRequest("\(failure)\n")) }
     if request.isDryRun { return answerOK() }
     if let refusal = namespace.refusalToWrite { return refuse(refusal) }
-    let completion = acknowledged(in: namespace) { (error: EngineError?) in
-      if let error { return refuse(error, in: namespace) }
-      service.workers.async {
-        service.reauthorize(namespace)
-        answerOK()
-      }
-    }
     service.workers.async {
       // What rules look at is in memory from then on.
       namespace.loadAll()
+      let completion = acknowledged(in: namespace) { (error: EngineError?) in
+        if let error { return refuse(error, in: namespace) }
+        service.workers.async {
+          service.reauthorize(namespace)
+          answerOK()
+        }
+      }
       namespace.settings.put(
         text, as: NamespaceSettings.rulesName, rules: set, completion: completion)
     }

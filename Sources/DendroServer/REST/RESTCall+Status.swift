@@ -23,7 +23,9 @@ extension RESTCall {
     if opens {
       service.workers.async(group: looked) { service.namespaces.openMissing() }
       // PostgreSQL may take long to refuse, and who asks for the status waits for a moment only.
-      service.workers.asyncAfter(deadline: .now() + 1) { finishStatus(isOpening: true) }
+      service.workers.asyncAfter(deadline: .now() + 1) {
+        finishStatus(isOpening: service.namespaces.hasMissing)
+      }
     }
     // A write looks whether there is room by now, and may wait for that. This one changes nothing.
     for namespace in full {

@@ -246,6 +246,7 @@ struct RESTCall: Sendable {
     let isShort =
       exchange.body.count <= Self.shortByteCountMax
       && encoded.trees.isEmpty && encoded.logByteCount <= Self.shortByteCountMax
+    let body = repeatedBody
     let completion = acknowledged(in: namespace) {
       (result: Result<LogSequenceNumber?, EngineError>) in
       // After the events of this write, as listeners of the same client expect it.
@@ -253,7 +254,7 @@ struct RESTCall: Sendable {
         switch result {
         case .success:
           inTurn(hashesLong(draft), namespace, isWritten: true) {
-            exchange.finish(traced(answer(draft, key), judge?.verdict))
+            exchange.finish(traced(answer(draft, key, body), judge?.verdict))
           }
         case .failure(let error):
           refuseWrite(DatabaseError(served: error), judge, in: namespace)
@@ -337,7 +338,11 @@ struct RESTCall: Sendable {
     return TreeHash.takesLong(node)
   }
 
-  func answer(_ draft: Draft, _ key: String?) -> RESTAnswer {
+  /// What the answer to a write repeats of the request's body. The exchange has none any more if it was given up.
+  var repeatedBody: [UInt8] { request.method == .patch ? exchange.body : [] }
+
+  /// - Parameter body: `repeatedBody`, as it was before the write was made.
+  func answer(_ draft: Draft, _ key: String?, _ body: [UInt8]) -> RESTAnswer {
     if let key {
       if case .set(_, let node) = draft.write { return RESTAnswer(posted: key, node, request) }
       return RESTAnswer(posted: key, .empty, request)
@@ -345,7 +350,7 @@ struct RESTCall: Sendable {
     switch request.method {
     case .delete: return RESTAnswer(deleted: request)
     case .patch:
-      return exchange.body.withUnsafeBytes { RESTAnswer(patched: $0, request) }
+      return body.withUnsafeBytes { RESTAnswer(patched: $0, request) }
     default:
       switch draft.write {
       case .set(_, let node): return RESTAnswer(wrote: node, request)

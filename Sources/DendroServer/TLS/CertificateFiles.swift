@@ -50,6 +50,7 @@ final class CertificateFiles: Sendable {
   /// One of them is written before the other, so they are read once they have stayed the same from one look to the next.
   func refresh() {
     guard let versions = Versions(options) else {
+      let missing = [options.certificateFile, options.keyFile].first { FileVersion(of: $0) == nil }
       // Between two renamings one may be missing for a moment.
       let isNews = state.withLock { state in
         state.missingCount += 1
@@ -57,7 +58,7 @@ final class CertificateFiles: Sendable {
         return state.missingCount == 2
       }
       if isNews {
-        report("the certificate of before stays: \(missingFiles) cannot be read")
+        report("the certificate of before stays: \(missing ?? "a file") cannot be read")
       }
       return
     }
@@ -75,11 +76,6 @@ final class CertificateFiles: Sendable {
     } catch {
       report("the certificate of before stays: \(error.message)")
     }
-  }
-
-  private var missingFiles: String {
-    [options.certificateFile, options.keyFile].filter { FileVersion(of: $0) == nil }
-      .joined(separator: " and ")
   }
 
   private static func read(_ options: TLSOptions) throws(DatabaseServerError) -> ServerCertificate {

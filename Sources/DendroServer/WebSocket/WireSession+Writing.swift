@@ -17,19 +17,23 @@ private final class AskedWrite: Sendable {
   private let ended: (@Sendable (WriteOutcome) -> Void)?
   private let start = ContinuousClock.now
   private let isAnswered = Atomic<Bool>(false)
-  /// Of the write among those that wait for PostgreSQL; nil if no other server has the database.
+  private let isShared: Bool
+  /// Of the write among those that are given up; nil if it is not.
   private let unanswered = Mutex<UnansweredWrites.ID?>(nil)
 
   init(
-    _ session: WireSession, _ number: Int64, _ verdict: LastVerdict?,
+    _ session: WireSession, _ number: Int64, _ verdict: LastVerdict?, isNumbered: Bool,
     ended: (@Sendable (WriteOutcome) -> Void)?
   ) {
     self.session = session
     self.number = number
     self.verdict = verdict
     self.ended = ended
-    guard session.namespace.isShared else { return }
+    isShared = session.namespace.isShared
+    guard isShared else { return }
     session.writesUnderWay.add(1, ordering: .relaxed)
+    // Its client keeps it, and would only send it again.
+    if isNumbered { return }
     let id = session.namespace.unanswered.add { [self] in answer(.failed(.outcomeUnknown)) }
     unanswered.withLock { $0 = id }
   }
@@ -46,8 +50,8 @@ private final class AskedWrite: Sendable {
     session.service.figures.writes.observe(since: start)
     ended?(outcome)
     answer(outcome)
-    guard let id = unanswered.withLock({ $0 }) else { return }
-    session.namespace.unanswered.remove(id)
+    guard isShared else { return }
+    if let id = unanswered.withLock({ $0 }) { session.namespace.unanswered.remove(id) }
     session.endWrite()
   }
 
@@ -124,7 +128,8 @@ extension WireSession {
   func write(
     _ judged: JudgedDraft, _ number: Int64, ended: (@Sendable (WriteOutcome) -> Void)? = nil
   ) -> Bool {
-    let asked = AskedWrite(self, number, judged.judge?.last, ended: ended)
+    let asked = AskedWrite(
+      self, number, judged.judge?.last, isNumbered: judged.origin != nil, ended: ended)
     if let refusal = namespace.refusalToWrite {
       asked.end(.failed(refusal))
       return true

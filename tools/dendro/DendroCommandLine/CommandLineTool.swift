@@ -87,6 +87,9 @@ package enum CommandLineTool {
     let code: ExitCode
     do {
       code = try command.run(arguments)
+    } catch is Interruption.Ended {
+      Terminal.note("dendro: interrupted")
+      return Interruption.exitStatus
     } catch {
       throw Failure(describing: error).fitting(command)
         .naming(arguments.positional + ["with"].compactMap(arguments.value))

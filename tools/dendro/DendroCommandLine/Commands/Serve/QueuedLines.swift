@@ -20,9 +20,14 @@ final class QueuedLines: Sendable {
   private let state = Mutex(State())
   private let queue = DispatchQueue(label: "dendro-log")
   private let draining = DispatchGroup()
+  private let leftOut: @Sendable (_ count: Int) -> String
+
+  /// - Parameter leftOut: the line that says how many lines are left out.
+  init(leftOut: @escaping @Sendable (_ count: Int) -> String) { self.leftOut = leftOut }
 
   /// Writes a line, at once if standard error takes it.
   func add(_ line: String) {
+    let line = line.printable
     let drains = state.withLock { state -> Bool in
       if !state.isDraining, Self.takes(line) {
         Terminal.noteLine(line)
@@ -50,7 +55,7 @@ final class QueuedLines: Sendable {
       let lines = state.withLock { state -> [String] in
         var lines = state.waiting
         if state.leftOutCount > 0 {
-          lines.append("dendro: standard error was full: \(state.leftOutCount) lines are left out")
+          lines.append(leftOut(state.leftOutCount))
         }
         state = State(isDraining: !lines.isEmpty)
         return lines

@@ -183,6 +183,7 @@ private struct Server {
     try ServedData.check(arguments)
     let (namespaces, place) = try namespaces()
     Interruption.listen()
+    defer { log.finish() }
     let data: ServedData
     let server: DatabaseServer
     do {
@@ -203,7 +204,6 @@ private struct Server {
     let end = try data.end()
     try Blocking.run { await server.stop() }
     if let end { try data.write(end) }
-    log.finish()
     return .success
   }
 

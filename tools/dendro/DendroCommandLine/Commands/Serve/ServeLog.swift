@@ -4,9 +4,15 @@ import DendroServer
 /// The lines of a server's log, on standard error: one for each request, and one for what happens with a database.
 struct ServeLog: Sendable {
   let isJSON: Bool
-  private let lines = QueuedLines()
+  private let lines: QueuedLines
 
-  init(isJSON: Bool) { self.isJSON = isJSON }
+  init(isJSON: Bool) {
+    self.isJSON = isJSON
+    lines = QueuedLines { count in
+      let message = "standard error was full, and lines are left out"
+      return Self.line(.warning, nil, message, ["count": "\(count)"], isJSON: isJSON)
+    }
+  }
 
   /// Waits for a moment until all lines are written.
   func finish() { lines.finish() }
@@ -43,18 +49,24 @@ struct ServeLog: Sendable {
     _ level: Database.LogMessage.Level, _ namespace: String?, _ message: String,
     _ details: [String: String]
   ) {
+    lines.add(Self.line(level, namespace, message, details, isJSON: isJSON))
+  }
+
+  private static func line(
+    _ level: Database.LogMessage.Level, _ namespace: String?, _ message: String,
+    _ details: [String: String], isJSON: Bool
+  ) -> String {
     let details = details.sorted { $0.key < $1.key }
     guard isJSON else {
       let text = details.map { "\($0.key): \($0.value)" }.joined(separator: ", ")
-      return lines.add(
-        "\(Format.time(Platform.now())) \(level.rawValue) \(namespace ?? "-") \(message)"
-          + (text.isEmpty ? "" : " (\(text))"))
+      return "\(Format.time(Platform.now())) \(level.rawValue) \(namespace ?? "-") \(message)"
+        + (text.isEmpty ? "" : " (\(text))")
     }
-    write([
+    return JSONValue.object([
       ("time", .integer(Platform.now())), ("level", .string(level.rawValue)),
       ("namespace", namespace.map { .string($0) } ?? .null), ("message", .string(message)),
       ("details", .object(details.map { ($0.key, .string($0.value)) })),
-    ])
+    ]).text
   }
 
   private func write(_ members: [(String, JSONValue)]) {

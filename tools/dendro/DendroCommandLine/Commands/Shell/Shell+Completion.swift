@@ -14,7 +14,7 @@ extension Shell {
       let before = ShellWords(line)
       let word = ShellWords(line + rest).word ?? ""
       guard let verb = before.words.first else {
-        return before.completions(allVerbs.filter { $0.hasPrefix(word) }.sorted())
+        return allVerbs.filter { $0.hasPrefix(word) }.sorted()
       }
       var options: [String] = []
       if word.hasPrefix("-") {

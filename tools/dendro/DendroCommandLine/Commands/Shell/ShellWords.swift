@@ -59,8 +59,10 @@ struct ShellWords {
         isWhole: !word.hasSuffix("/")
       )
     }
-    // A backslash at the beginning of a word is one.
-    let opens = word == nil && rests.contains { $0.text.contains { " \t'\"\\".contains($0) } }
+    // A backslash at the beginning of a word is one. Where some words need a mark and some do not, their beginning has none.
+    let opens =
+      word == nil && !rests.isEmpty
+      && rests.allSatisfy { $0.text.contains { " \t'\"\\".contains($0) } }
     let mark = opens ? "\"" : quote
     return rests.map { rest in
       var text = opens ? "\"" : ""
