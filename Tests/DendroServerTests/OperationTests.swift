@@ -44,6 +44,18 @@ struct OperationTests {
     }
   }
 
+  @Test("a client that has shut down writing gets the status all the same")
+  func halfClosed() async throws {
+    try await serving { served in
+      for _ in 0..<20 {
+        let client = try served.client()
+        try client.send(HTTPClient.request("GET", "/.status.json"))
+        client.shutDownWriting()
+        #expect(try client.answer().status == 200)
+      }
+    }
+  }
+
   @Test("a stream whose client has left gives its place back before the next keep-alive is due")
   func leftStreams() async throws {
     try await serving({ $0.keepAliveInterval = .seconds(3600) }) { served in

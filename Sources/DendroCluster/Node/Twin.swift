@@ -1,7 +1,7 @@
 /// Finds out that another process goes by this server's name: its directory is a copy of this one's, or the other way round. Both
 /// would take the leading from each other all the time.
 struct Twin {
-  /// How much more often another process than none has raised the counter since this one did.
+  /// Rises if another process has raised the counter since this one did, and falls if none has.
   private var count = 0
 
   private static let countMax = 3
@@ -23,7 +23,7 @@ struct Twin {
       return
     }
     count += 1
-    // PostgreSQL may have been set back, to the process before this one. It is not once more.
+    // Once may mean that PostgreSQL was set back, to the process before this one.
     guard isThere, own.lexicographicallyPrecedes(last) else { return }
     throw .otherCluster(
       """

@@ -2,8 +2,8 @@ import Synchronization
 
 /// The writes that this server makes for its clients and that have no answer yet, if several servers have the database.
 ///
-/// They wait for PostgreSQL, which may not answer for as long as it likes. A client waits for 30 seconds at most: then it is told
-/// that the outcome is not known. The write may be made all the same.
+/// Such a write waits for PostgreSQL. A client waits for 30 seconds at most: then it learns that the outcome is not known, and the
+/// write may be made all the same.
 final class UnansweredWrites: Sendable {
   typealias ID = Int
 

@@ -37,9 +37,10 @@ extension RESTCall {
     looked.notify(queue: service.workers) { finishStatus() }
   }
 
-  /// - Parameter isOpening: whether databases are still being opened; then it does nothing if the answer was given.
+  /// Gives the answer, if there is none yet.
+  ///
+  /// - Parameter isOpening: whether databases are still being opened.
   private func finishStatus(isOpening: Bool = false) {
-    if exchange.isOver { return }
     let all = states.sorted { $0.name < $1.name }
     let failure = all.lazy.compactMap(\.failure).first
     let shown = service.mayInspect(identity) ? all : []

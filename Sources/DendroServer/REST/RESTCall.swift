@@ -58,8 +58,8 @@ struct RESTCall: Sendable {
     perform(in: remains)
   }
 
-  /// What is to be called with the result of a write, and calls `body`. How long that takes is counted; if it takes too long,
-  /// since PostgreSQL does not answer, the request is told that the outcome is not known.
+  /// Returns what is to be called with the result of a write. It calls `body`, and counts how long the write took. If PostgreSQL
+  /// does not answer in time, the client learns that the outcome is not known.
   func acknowledged<R>(
     in namespace: Namespace, _ body: @escaping @Sendable (R) -> Void
   ) -> @Sendable (R) -> Void {
