@@ -129,7 +129,7 @@ extension Rules {
     _ request: RuleRequest, _ data: Source, _ newData: Source, _ details: RuleDetails
   ) -> RuleVerdict {
     withUnsafePointer(to: request) { request in
-      EvaluationMemory<Source.View>.with { memory in
+      program.blocks.with { (memory: borrowing EvaluationMemory<Source.View>) in
         var evaluation = Evaluation(program, request, data, newData, details, memory)
         let isAllowed = evaluation.decide()
         return evaluation.verdict(isAllowed)

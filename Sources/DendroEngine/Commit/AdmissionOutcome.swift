@@ -105,28 +105,46 @@ extension Admission {
     }
     var time = now
     if let judging = waits.judging {
-      if let outcome = judge(write, judging, now: now, completion) { return outcome }
-      time = judging.time ?? now
-      judging.releaseState(if: root)
+      switch judge(write, judging, now: now) {
+      case .allowed(let judged): time = judged
+      case .refused(let refusal): return conclude(refusal, completion)
+      case .unknown: return .needsJudgement(HeadNode(root, pages), time: nextTime(now))
+      }
     }
     let refusal = admit(write, isEqual: isEqual, now: time, completion: completion)
     return refusal.map { conclude($0, completion) } ?? .settled
   }
 
-  /// Looks whether the judgement of a write holds for the head.
-  ///
-  /// - Returns: nil if it does; then the write is admitted at the time that was judged.
-  private mutating func judge(
-    _ write: WriteView, _ judging: Judging, now: Int64, _ completion: Completion?
-  ) -> AdmissionOutcome? {
+  /// Whether a write may be made that is judged.
+  private enum Permission {
+    /// At the time that was judged.
+    case allowed(Int64)
+    case refused(EngineError)
+    /// It has to be judged without the lock.
+    case unknown
+  }
+
+  /// Looks whether the judgement of a write holds for the head, or makes one.
+  private func judge(_ write: WriteView, _ judging: Judging, now: Int64) -> Permission {
+    guard judging.time != nil else { return .unknown }
     let write = EncodedWrite.keeping(write)
-    let isPartial = pages?.isPartial ?? false
-    if judging.holds(for: write, on: root, isPartial: isPartial, lastTime: lastTime) { return nil }
-    let time = nextTime(now)
-    guard judging.isUnderLock, !isPartial else {
-      return .needsJudgement(HeadNode(root, pages), time: time)
+    let standing = judging.standing(
+      of: write, on: root, isPartial: pages?.isPartial ?? false, lastTime: lastTime)
+    switch standing {
+    case .holds(let time): return .allowed(time)
+    case .isJudgedBefore: return .unknown
+    case .isJudgedUnderLock:
+      let time = nextTime(now)
+      return judging.judgeUnderLock(write, on: root, time: time).map { .refused($0) }
+        ?? .allowed(time)
     }
-    return judging.judge(write, on: root, time: time).map { conclude($0, completion) }
+  }
+
+  /// The head, on which a write is judged before it is offered, and the time that the write would get; nil if it may have
+  /// to wait first.
+  func headToJudge(now: Int64) -> (head: HeadNode, time: Int64)? {
+    guard case .running = phase, transactions.letAllPass, !isStalled else { return nil }
+    return (HeadNode(root, pages), nextTime(now))
   }
 
   /// Whether all pages of the tree that a write needs were read.

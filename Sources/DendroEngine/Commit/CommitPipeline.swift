@@ -190,6 +190,11 @@ final class CommitPipeline: Sendable {
     write.prepare(isLogged: isPersistent)
     var reservation: BlockWrites?
     defer { if let reservation { endReservation(reservation) } }
+    if let judging = waits.judging, judging.time == nil, let refusal = judge(write, judging) {
+      if let then { withAdmission(then) }
+      report(refusal, completion)
+      return nil
+    }
     while true {
       let now = clock.now()
       let outcome = withAdmission { admission in
@@ -248,6 +253,16 @@ final class CommitPipeline: Sendable {
       case .needsComparison(let existing):
         waits.comparison = write.withView { PermittedWaits.Comparison($0, with: existing) }
       }
+    }
+  }
+
+  /// Has a write judged on the head, unless it may have to wait first.
+  ///
+  /// - Returns: why it is refused.
+  private func judge(_ write: EncodedWrite, _ judging: Judging) -> EngineError? {
+    let now = clock.now()
+    return withAdmission { $0.headToJudge(now: now) }.flatMap { head, time in
+      judging.judge(write, on: head, time: time)
     }
   }
 

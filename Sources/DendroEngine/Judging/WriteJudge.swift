@@ -4,7 +4,7 @@ package import DendroTree
 ///
 /// It is asked without a lock, on a state that never changes. If the write would be admitted to another state, for which its
 /// judgement does not hold, it is asked again.
-package protocol WriteJudge: Sendable {
+package protocol WriteJudge: AnyObject, Sendable {
   /// Judges the write.
   func judge(_ state: JudgedState) -> Judgement
   /// Whether judging is short and calls nothing that may wait. Then it may be done under the admission lock, once other writes
@@ -21,7 +21,7 @@ extension WriteJudge {
 /// What a write is judged on.
 package struct JudgedState: Sendable {
   /// The tree before the write. Outside of `WriteJudge.judge`, `head` gives it.
-  package let before: Node
+  package var before: Node { head.node }
   /// The tree before the write, some of whose pages may not be in memory.
   package let head: HeadNode
   /// What the write's server values become: the time that the log gives it, in milliseconds since 1970.
@@ -33,7 +33,6 @@ package struct JudgedState: Sendable {
 
   package init(_ head: HeadNode, _ write: EncodedWrite, time: Int64, wantsValidity: Bool = false) {
     self.head = head
-    before = head.node
     self.write = write
     self.time = time
     self.wantsValidity = wantsValidity

@@ -8,12 +8,13 @@ extension SyncDialogue {
 
   /// - Parameter message: whole.
   package mutating func receive(_ message: [UInt8]) -> [Effect] {
-    guard let envelope = WireEnvelope(message) else { return [.fail("a message is no object")] }
+    var envelope = WireEnvelope()
+    guard envelope.read(message) else { return [.fail("a message is no object")] }
     switch envelope.type {
     case UInt8(ascii: "c"): return control(message, envelope.kind)
     case UInt8(ascii: "d"):
       if let number = envelope.number { return answer(Int(number), envelope.body) }
-      return push(envelope.action ?? "", envelope.body)
+      return push(envelope.action.text, envelope.body)
     default: return [.fail("a message has no type")]
     }
   }

@@ -43,11 +43,30 @@ package struct JSONMembers: Sendable {
   package subscript(name: String) -> ArraySlice<UInt8>? { range(of: name).map { bytes[$0] } }
 
   private func range(of name: String) -> Range<Int>? {
+    // As most names are.
+    if name.utf8.count == 1, let letter = name.utf8.first { return range(of: letter) }
     var name = name
     return name.withUTF8 { name in
       bytes.withUnsafeBytes { text in
         members.last { isNamed($0, name, text) }?.range
       }
+    }
+  }
+
+  /// - Parameter letter: of ASCII, which is the whole name.
+  private func range(of letter: UInt8) -> Range<Int>? {
+    bytes.withUnsafeBytes { text in
+      for member in members.reversed() {
+        switch member.name {
+        case .plain(let range):
+          guard range.count == 1, text[range.lowerBound - bytes.startIndex] == letter else { break }
+          return member.range
+        case .decoded(let name):
+          guard name.utf8.count == 1, name.utf8.first == letter else { break }
+          return member.range
+        }
+      }
+      return nil
     }
   }
 
@@ -70,9 +89,10 @@ package struct JSONMembers: Sendable {
   /// - Returns: nil if it is something else, or none.
   func withPlainString<R>(_ name: String, _ use: (UnsafeRawBufferPointer) -> R) -> R? {
     guard let range = range(of: name) else { return nil }
-    return bytes[range].withUnsafeBytes { token in
-      MemberScanner.isPlain(token)
-        ? use(UnsafeRawBufferPointer(rebasing: token[1..<token.count - 1])) : nil
+    let (start, end) = (range.lowerBound - bytes.startIndex, range.upperBound - bytes.startIndex)
+    return bytes.withUnsafeBytes { text in
+      MemberScanner.isPlain(UnsafeRawBufferPointer(rebasing: text[start..<end]))
+        ? use(UnsafeRawBufferPointer(rebasing: text[start + 1..<end - 1])) : nil
     }
   }
 

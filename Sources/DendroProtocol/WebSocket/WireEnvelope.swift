@@ -9,44 +9,66 @@ struct WireEnvelope {
   /// Of a control message.
   private(set) var kind: UInt8?
   private(set) var number: Int64?
-  private(set) var action: String?
+  private(set) var action = Action.none
   /// Nil if there is none, or something else than an object.
   private(set) var body: JSONMembers?
 
-  /// - Returns: nil if the message or its member `d` is no object.
-  /// - Complexity: O(n).
-  init?(_ message: [UInt8]) {
-    let envelope = message.withUnsafeBytes { Self.read($0, message) }
-    guard let envelope else { return nil }
-    self = envelope
+  /// The name of what is asked for.
+  enum Action: Sendable {
+    case none
+    /// One letter, as most are.
+    case letter(UInt8)
+    case name(String)
+
+    var text: String {
+      switch self {
+      case .none: ""
+      case .letter(let letter): String(UnicodeScalar(letter))
+      case .name(let name): name
+      }
+    }
   }
 
-  private init(type: UInt8? = nil) { self.type = type }
+  init() {}
 
-  private static func read(_ text: UnsafeRawBufferPointer, _ message: [UInt8]) -> WireEnvelope? {
-    var envelope = WireEnvelope()
+  /// Reads a message, once.
+  ///
+  /// - Returns: false if the message or its member `d` is no object.
+  /// - Complexity: O(n).
+  mutating func read(_ message: [UInt8]) -> Bool {
+    message.withUnsafeBytes { read($0, message) }
+  }
+
+  private mutating func read(_ text: UnsafeRawBufferPointer, _ message: [UInt8]) -> Bool {
     var hasData = false
     var scanner = MemberScanner(text, from: 0)
-    guard scanner.beginObject() else { return nil }
+    guard scanner.beginObject() else { return false }
     while true {
       switch scanner.nextMember() {
-      case .malformed: return nil
-      case .end: return scanner.isAtEnd() && hasData ? envelope : nil
+      case .malformed: return false
+      case .end: return scanner.isAtEnd() && hasData
       case .name(let name):
         let letter = scanner.letter(of: name)
         if letter == UInt8(ascii: "d") {
           // Of several, the last counts.
-          envelope = WireEnvelope(type: envelope.type)
+          forgetData()
           hasData = scanner.isNext(UInt8(ascii: "{"))
           if hasData {
-            guard envelope.readData(&scanner, text, message) else { return nil }
+            guard readData(&scanner, text, message) else { return false }
             continue
           }
         }
-        guard let value = scanner.value() else { return nil }
-        if letter == UInt8(ascii: "t") { envelope.type = Self.letter(text, value) }
+        guard let value = scanner.value() else { return false }
+        if letter == UInt8(ascii: "t") { type = Self.letter(text, value) }
       }
     }
+  }
+
+  private mutating func forgetData() {
+    kind = nil
+    number = nil
+    action = .none
+    body = nil
   }
 
   private mutating func readData(
@@ -74,7 +96,7 @@ struct WireEnvelope {
         case UInt8(ascii: "r"):
           number = nil
           if case .integer(let integer)?? = Self.scalar(text, value) { number = integer }
-        case UInt8(ascii: "a"): action = Self.string(text, value)
+        case UInt8(ascii: "a"): action = Self.action(text, value)
         default: break
         }
       }
@@ -88,6 +110,14 @@ struct WireEnvelope {
     }
     guard let string = string(text, range), string.utf8.count == 1 else { return nil }
     return string.utf8.first
+  }
+
+  private static func action(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> Action {
+    if range.count == 3, text[range.lowerBound] == UInt8(ascii: "\"") {
+      let letter = text[range.lowerBound + 1]
+      if letter < 0x80, letter != UInt8(ascii: "\\") { return .letter(letter) }
+    }
+    return string(text, range).map { .name($0) } ?? .none
   }
 
   private static func scalar(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> Scalar?? {

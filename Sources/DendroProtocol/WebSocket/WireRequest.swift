@@ -14,7 +14,8 @@ package enum WireMessage: Sendable {
   case malformed
 
   package init(_ message: [UInt8]) {
-    guard let envelope = WireEnvelope(message) else {
+    var envelope = WireEnvelope()
+    guard envelope.read(message) else {
       self = .malformed
       return
     }
@@ -27,11 +28,15 @@ package enum WireMessage: Sendable {
       default: self = .other
       }
     case UInt8(ascii: "d"):
-      guard let number = envelope.number, let action = envelope.action else {
+      guard let number = envelope.number else {
         self = .malformed
         return
       }
-      self = .request(WireRequest(number: number, action, envelope.body))
+      if case .none = envelope.action {
+        self = .malformed
+        return
+      }
+      self = .request(WireRequest(number: number, envelope.action, envelope.body))
     default: self = .malformed
     }
   }
@@ -42,7 +47,7 @@ package struct WireRequest: Sendable {
   package let number: Int64
   package let action: Result<WireAction, RESTError>
 
-  init(number: Int64, _ name: String, _ body: JSONMembers?) {
+  init(number: Int64, _ name: WireEnvelope.Action, _ body: JSONMembers?) {
     self.number = number
     action = Result { () throws(RESTError) in try WireAction(name, body) }
   }
@@ -58,7 +63,7 @@ package enum WireAction: Sendable {
   case get(WireLocation)
   /// Asks for the number of the last write. The pushes of that write come before the answer.
   case lsn
-  /// With a condition: only if that is so.
+  /// With a condition: only if that is so. The draft keeps the rules that `Write.validate()` checks, as those of all actions.
   case write(Draft, at: Path, if: WriteCondition?)
   /// Once, however often the client sends it. The digest tells it from other writes.
   case numberedWrite(Draft, at: Path, if: WriteCondition?, WriteNumber, digest: String)
@@ -92,9 +97,18 @@ package enum WireAction: Sendable {
   }
 
   /// - Throws: `RESTError` with what is wrong.
-  init(_ name: String, _ body: JSONMembers?) throws(RESTError) {
-    switch name {
+  init(_ name: WireEnvelope.Action, _ body: JSONMembers?) throws(RESTError) {
     // The most frequent one first.
+    if case .letter(UInt8(ascii: "p")) = name {
+      guard let body else { throw .noBody }
+      self = try Self.write("p", body)
+    } else {
+      try self.init(name: name.text, body)
+    }
+  }
+
+  private init(name: String, _ body: JSONMembers?) throws(RESTError) {
+    switch name {
     case "p", "m", "o", "om":
       guard let body else { throw .noBody }
       self = try Self.write(name, body)

@@ -13,10 +13,18 @@ protocol DataView {
   /// - Parameter texts: where a string is put that is in no memory that stays.
   func value(in texts: inout TextMemory) -> Value
   func child(_ key: KeyView) -> Self
+  /// The same.
+  ///
+  /// - Parameter before: what is at the child before the write, if that is known, and this is a view of the tree after it.
+  func child(_ key: KeyView, before: Self?) -> Self
   /// What is at a path below.
   func descendant(at storedPath: UnsafeRawBufferPointer) -> Self
   /// Calls `body` with each child until it returns false. The key is valid during the call.
   func visitChildren(_ body: (KeyView, Self) -> Bool)
+}
+
+extension DataView {
+  func child(_ key: KeyView, before: Self?) -> Self { child(key) }
 }
 
 /// What is at a location.

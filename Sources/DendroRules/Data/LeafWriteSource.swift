@@ -71,11 +71,13 @@ struct LeafWriteView: DataView {
     isOnTheWay ? .unusable : before.value(in: &texts)
   }
 
-  func child(_ key: KeyView) -> LeafWriteView {
+  func child(_ key: KeyView) -> LeafWriteView { child(key, before: nil) }
+
+  func child(_ key: KeyView, before known: LeafWriteView?) -> LeafWriteView {
     var way = self.way
     guard let next = way.next(), next == key else { return LeafWriteView(before.child(key), leaf) }
     if way.isAtEnd, let leaf { return LeafWriteView(leaf.pointee, leaf) }
-    return LeafWriteView(before.child(key), leaf, way: way)
+    return LeafWriteView(known?.before ?? before.child(key), leaf, way: way)
   }
 
   func descendant(at storedPath: UnsafeRawBufferPointer) -> LeafWriteView {

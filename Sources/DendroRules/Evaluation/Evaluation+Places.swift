@@ -10,7 +10,12 @@ extension Evaluation {
 
   private mutating func look(_ place: Int) -> Source.View {
     var found = Source.View.nothing
-    if let key = places[place].key { found = view(Int(places[place].parent)).child(key) }
+    if let key = places[place].key {
+      // The places of a level come in pairs.
+      let isOfLevel = places[place].isNew && place < 2 &* levels.count
+      found = view(Int(places[place].parent))
+        .child(key, before: isOfLevel ? places[place &- 1].view : nil)
+    }
     places[place].view = found
     return found
   }

@@ -55,8 +55,7 @@ struct Evaluation<Source: DataSource>: ~Copyable {
   consuming func verdict(_ isAllowed: Bool) -> RuleVerdict {
     let stepCount = stepLimit - max(0, stepsLeft)
     if recorder == nil, !isObserving {
-      return RuleVerdict(
-        isAllowed: isAllowed, stepCount: stepCount, trace: nil, observations: nil)
+      return RuleVerdict(isAllowed: isAllowed, stepCount: stepCount)
     }
     return RuleVerdict(
       isAllowed: isAllowed, stepCount: stepCount,

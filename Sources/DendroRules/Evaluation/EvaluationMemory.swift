@@ -1,4 +1,6 @@
-/// Where the stacks of one evaluation begin: on the stack of the thread, so that most verdicts allocate nothing.
+import Synchronization
+
+/// Where the stacks of one evaluation begin, so that most verdicts allocate nothing.
 struct EvaluationMemory<View: DataView>: ~Copyable {
   let levels: UnsafeMutableBufferPointer<Level>
   let places: UnsafeMutableBufferPointer<Place<View>>
@@ -7,25 +9,54 @@ struct EvaluationMemory<View: DataView>: ~Copyable {
   let texts: UnsafeMutableRawBufferPointer
   let observations: UnsafeMutableBufferPointer<UInt8>
 
-  /// Calls `body` with memory that is valid during the call: at most 1 KB of each kind, since more would come from
-  /// the heap.
+  /// - Parameter block: of `EvaluationBlocks`. It outlives the memory, and nothing else uses it meanwhile.
+  fileprivate init(_ block: UnsafeMutableRawPointer) {
+    var free = UnsafeMutableRawBufferPointer(start: block, count: EvaluationBlocks.byteCount)
+    places = Self.take(4096, from: &free)
+    levels = Self.take(256, from: &free)
+    values = Self.take(384, from: &free)
+    objects = Self.take(128, from: &free)
+    texts = UnsafeMutableRawBufferPointer(Self.take(512, from: &free) as Bytes)
+    observations = Self.take(1024, from: &free)
+  }
+
+  private typealias Bytes = UnsafeMutableBufferPointer<UInt8>
+
+  /// Takes memory for as many elements as so many bytes are.
   @inline(__always)
-  static func with<R>(_ body: (borrowing EvaluationMemory) -> R) -> R {
-    withUnsafeTemporaryAllocation(of: Level.self, capacity: 16) { levels in
-      withUnsafeTemporaryAllocation(of: Place<View>.self, capacity: 32) { places in
-        withUnsafeTemporaryAllocation(of: Value.self, capacity: 12) { values in
-          withUnsafeTemporaryAllocation(of: JSONValue.self, capacity: 4) { objects in
-            withUnsafeTemporaryAllocation(byteCount: 512, alignment: 1) { texts in
-              withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 1024) { observations in
-                body(
-                  EvaluationMemory(
-                    levels: levels, places: places, values: values, objects: objects, texts: texts,
-                    observations: observations))
-              }
-            }
-          }
-        }
-      }
-    }
+  private static func take<Element>(
+    _ byteCount: Int, from free: inout UnsafeMutableRawBufferPointer
+  ) -> UnsafeMutableBufferPointer<Element> {
+    let taken = UnsafeMutableRawBufferPointer(rebasing: free[..<byteCount])
+    free = UnsafeMutableRawBufferPointer(rebasing: free[byteCount...])
+    // Each part begins at a multiple of 128 bytes.
+    return UnsafeMutableBufferPointer(
+      start: taken.baseAddress?.bindMemory(
+        to: Element.self, capacity: byteCount / MemoryLayout<Element>.stride),
+      count: byteCount / MemoryLayout<Element>.stride)
+  }
+}
+
+/// Blocks of memory for evaluations. One is kept from one evaluation to the next; of those that run at the same time, the
+/// others allocate theirs.
+///
+/// Unchecked: who takes a block by the exchange has it alone.
+final class EvaluationBlocks: @unchecked Sendable {
+  static let byteCount = 6400
+  private let kept = Atomic<UnsafeMutableRawPointer?>(nil)
+
+  deinit { kept.load(ordering: .acquiring)?.deallocate() }
+
+  /// Calls `body` with memory that is valid during the call.
+  @inline(__always)
+  func with<View: DataView, R>(_ body: (borrowing EvaluationMemory<View>) -> R) -> R {
+    let block = kept.exchange(nil, ordering: .acquiring) ?? Self.allocate()
+    defer { kept.exchange(block, ordering: .releasing)?.deallocate() }
+    return body(EvaluationMemory(block))
+  }
+
+  @inline(never)
+  private static func allocate() -> UnsafeMutableRawPointer {
+    .allocate(byteCount: byteCount, alignment: 128)
   }
 }

@@ -16,7 +16,11 @@ struct Stack<Element>: ~Copyable {
   /// - Parameter memory: for the first elements; uninitialised. It outlives the stack.
   init(in memory: UnsafeMutableBufferPointer<Element>) {
     guard let start = memory.baseAddress, memory.count > 0 else {
-      preconditionFailure("a stack begins with room for an element")
+      // Not one element fits into it.
+      start = .allocate(capacity: 1)
+      capacity = 1
+      ownsMemory = true
+      return
     }
     self.start = start
     capacity = memory.count

@@ -20,6 +20,7 @@ final class RuleProgram: Sendable {
   let pathKeys: Table<KeyView>
   let names: Table<Text>
   let patterns: [Pattern]
+  let blocks = EvaluationBlocks()
   private let bytes: ByteBlock
 
   init(_ reader: StructureReader) {

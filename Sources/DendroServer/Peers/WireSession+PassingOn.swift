@@ -75,13 +75,7 @@ extension WireSession {
     _ draft: Draft, at path: Path, if condition: WriteCondition?,
     _ numbered: PassedOnWrite.Numbered?, _ number: Int64
   ) -> Bool {
-    let write: EncodedWrite
-    do throws(ValidationError) {
-      write = try EncodedWrite(validating: draft)
-    } catch {
-      answer(number, WriteOutcome(.validation(error), in: namespace))
-      return true
-    }
+    let write = EncodedWrite(draft)
     // The answer says whether the data has the hash.
     if condition != nil, let refusal = refusal(ofReading: path, nil) {
       answer(number, .failed(refusal))

@@ -5,11 +5,17 @@ import DendroTree
 
 /// Who may do what in one database: administrators whatever the server's authorizer allows them; everybody else what the
 /// rules allow, if there are some and the authorizer yields to them, and otherwise what it allows.
-struct Rights: Sendable {
+final class Rights: Sendable {
   let authorizer: any Authorizer
   let namespace: Namespace
   /// Rules for all databases; nil if each has its own.
   let common: (any RuleSource)?
+
+  init(authorizer: any Authorizer, namespace: Namespace, common: (any RuleSource)?) {
+    self.authorizer = authorizer
+    self.namespace = namespace
+    self.common = common
+  }
 
   /// The rules in force; nil if there are none.
   var rules: RuleSet? {

@@ -30,7 +30,7 @@ final class RuleSet: Sendable {
 }
 
 /// Rules for all databases of a server, in place of their own.
-protocol RuleSource: Sendable {
+protocol RuleSource: AnyObject, Sendable {
   /// The rules in force.
   var current: RuleSet { get }
   /// Where they come from, for a sentence: `the file rules.json`.
@@ -42,7 +42,7 @@ protocol RuleSource: Sendable {
 }
 
 /// Rules that a program gives.
-struct GivenRules: RuleSource {
+final class GivenRules: RuleSource {
   let current: RuleSet
 
   init(_ rules: Rules) { current = RuleSet(rules) }

@@ -121,7 +121,7 @@ struct LastWrite: Sendable {
 }
 
 /// Allows a write if all of its parts are allowed.
-private struct JointJudge: WriteJudge {
+private final class JointJudge: WriteJudge {
   private let judges: [RequestedWrite]
 
   init(_ judges: [RequestedWrite]) { self.judges = judges }

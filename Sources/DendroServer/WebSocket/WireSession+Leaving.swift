@@ -24,7 +24,7 @@ extension WireSession {
       refuse(number, .validation(error))
       return false
     }
-    let verdict = service.rights(in: namespace).verdict(
+    let verdict = rights.verdict(
       writing: encoded, draft.locations, at: path, by: identity, on: namespace.engine.pin())
     if verdict.decision == .allow { return true }
     refuse(number, verdict)
@@ -157,7 +157,6 @@ extension WireSession {
       let registrants = session?.registrants ?? Registrants()
       session = nil
       let registered = client.finish()
-      let rights = service.rights(in: namespace)
       let identity = { registrants[$0]?.identity }
       if isKept, let journal = namespace.journal {
         return journal.end(id, rights, on: service.workers, identity: identity)

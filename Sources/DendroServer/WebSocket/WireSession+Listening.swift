@@ -13,7 +13,7 @@ extension WireSession {
 
   /// Whether a location may be read, in the state of this moment.
   func verdict(_ location: WireLocation, by identity: Identity) -> AuthorizationVerdict {
-    service.rights(in: namespace).verdict(
+    rights.verdict(
       reading: location.path, location.query, by: identity, on: namespace.engine.pin())
   }
 
@@ -28,7 +28,7 @@ extension WireSession {
   /// Why a location cannot be read; nil if it can.
   func refusal(ofReading path: Path, _ query: QueryParameters?) -> RESTError? {
     RESTError(
-      reading: service.rights(in: namespace).verdict(
+      reading: rights.verdict(
         reading: path, query, by: identity, on: namespace.engine.pin()))
   }
 

@@ -83,9 +83,9 @@ extension WireSession {
 
   /// A write that may be made, or that has to be judged on the state to which it is admitted.
   struct JudgedDraft {
-    let draft: Draft
     let path: Path
-    let condition: WriteCondition?
+    /// The write is made if that is so.
+    let condition: (draft: Draft, condition: WriteCondition)?
     let write: EncodedWrite
     let judge: RequestedWrite?
     /// What the same write changes in the second root.
@@ -97,14 +97,9 @@ extension WireSession {
   func judged(
     _ draft: Draft, at path: Path, if condition: WriteCondition?
   ) -> Result<JudgedDraft, Refusal> {
-    let encoded: EncodedWrite
-    do throws(ValidationError) {
-      encoded = try EncodedWrite(validating: draft)
-    } catch {
-      return .failure(Refusal(outcome: WriteOutcome(.validation(error), in: namespace)))
-    }
+    let encoded = EncodedWrite(draft)
     // The answer says whether the data has the hash, so the client must be allowed to read it.
-    let admission = service.rights(in: namespace).admission(
+    let admission = rights.admission(
       of: encoded, draft.locations, at: path, by: identity, alsoReads: condition != nil,
       wantsTrace: wantsTrace)
     var judge: RequestedWrite?
@@ -117,7 +112,8 @@ extension WireSession {
       return .failure(Refusal(outcome: .failed(refusal)))
     }
     return .success(
-      JudgedDraft(draft: draft, path: path, condition: condition, write: encoded, judge: judge))
+      JudgedDraft(
+        path: path, condition: condition.map { (draft, $0) }, write: encoded, judge: judge))
   }
 
   /// Whether answers say how the rules decided: an administrator asks under another identity.
@@ -134,8 +130,8 @@ extension WireSession {
       asked.end(.failed(refusal))
       return true
     }
-    if let condition = judged.condition {
-      transact(judged, if: condition) { asked.end($0) }
+    if let (draft, condition) = judged.condition {
+      transact(judged, draft, if: condition) { asked.end($0) }
       return false
     }
     let completion: Completion = { asked.end($0) }
@@ -157,13 +153,13 @@ extension WireSession {
   /// Writes only if what is there has the hash. The messages of this client that follow wait until that is
   /// decided.
   private func transact(
-    _ judged: JudgedDraft, if condition: WriteCondition,
+    _ judged: JudgedDraft, _ draft: Draft, if condition: WriteCondition,
     _ end: @escaping @Sendable (WriteOutcome) -> Void
   ) {
     let hash = condition.hash
     state.withLock { $0.isWaiting = true }
     if condition.isPriority {
-      return transact(judged, end) { current in
+      return transact(judged, draft, end) { current in
         TreeHash.hash(current.priority.map { Node($0) } ?? .empty) == hash
       }
     }
@@ -177,7 +173,7 @@ extension WireSession {
     // Transactions run one after the other: in theirs, the state that has the hash is only compared with that of then.
     let begin = { @Sendable [self] in
       if TreeHash.hash(node) == hash {
-        transact(judged, end) { $0 == node }
+        transact(judged, draft, end) { $0 == node }
       } else {
         end(.stale)
         performWaiting()
@@ -188,13 +184,13 @@ extension WireSession {
   }
 
   private func transact(
-    _ judged: JudgedDraft, _ end: @escaping @Sendable (WriteOutcome) -> Void,
+    _ judged: JudgedDraft, _ draft: Draft, _ end: @escaping @Sendable (WriteOutcome) -> Void,
     if isExpected: @escaping @Sendable (Node) -> Bool
   ) {
     namespace.database.transact(
       at: judged.path, judge: judged.judge, system: judged.system, origin: judged.origin
     ) { current in
-      isExpected(current) ? judged.draft.asSet(over: current) : nil
+      isExpected(current) ? draft.asSet(over: current) : nil
     } admitted: { [self] in
       performWaiting()
     } completion: { [namespace] result in

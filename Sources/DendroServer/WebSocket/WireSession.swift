@@ -12,6 +12,8 @@ final class WireSession: Sendable {
   private let lease: NamespaceLease
   var namespace: Namespace { lease.namespace }
   let service: RESTService
+  /// Who may do what in the database.
+  let rights: Rights
   let connection: any WireTransport
   /// What is to be written when the client leaves.
   let client: DatabaseSession
@@ -74,6 +76,7 @@ final class WireSession: Sendable {
     self.id = id
     self.lease = lease
     self.service = service
+    rights = service.rights(in: lease.namespace)
     self.connection = connection
     client = lease.namespace.database.makeServedSession()
     connection.account.belongs(to: self)
@@ -135,8 +138,8 @@ final class WireSession: Sendable {
     case .ping: connection.send(WireText.pong)
     case .request(let request):
       switch request.action {
-      case .success(let action) where hasLeft && !action.outlivesClient: break
-      case .success(let action): return perform(action, request.number)
+      case .success(let action):
+        if !hasLeft || action.outlivesClient { return perform(action, request.number) }
       case .failure(let error): refuse(request.number, error)
       }
     }
@@ -303,7 +306,7 @@ final class WireSession: Sendable {
   }
 
   /// Whether a client that has not signed in can do nothing here.
-  var needsUser: Bool { service.rights(in: namespace).needsUser }
+  var needsUser: Bool { rights.needsUser }
 
   /// Counts what is registered for the end.
   private func countKept() {

@@ -6,6 +6,12 @@ extension EncodedWrite {
   /// - Parameter draft: it keeps the rules that `Write.validate()` checks, and has a stand-in in the place of each
   ///   server value.
   package convenience init(_ draft: Draft) {
+    if draft.deferred.isEmpty, case .set(let path, let node) = draft.write, node.isShortLeaf {
+      let body = PayloadBuffer()
+      BodyWriter.append(node, to: body)
+      self.init(.set, at: path, body: body, trees: [], facts: WriteFacts())
+      return
+    }
     var encoder = DraftEncoder(draft.deferred)
     encoder.append(draft.write)
     self.init(

@@ -64,12 +64,15 @@ struct JudgingTests {
     func tree() -> Node { Node.empty.applying(Self.write("a", 1), time: 1) }
     let (head, newer) = (tree(), tree())
     let judging = Judging(judge)
-    #expect(judging.judge(write, on: head, time: 1) == nil)
-    func holds() -> Bool { judging.holds(for: write, on: head, isPartial: false, lastTime: 0) }
-    judging.releaseState(if: newer)
-    #expect(holds())
-    judging.releaseState(if: head)
-    #expect(!holds())
+    #expect(judging.judge(write, on: HeadNode(head), time: 1) == nil)
+    func holds(for root: Node) -> Bool {
+      let standing = judging.standing(of: write, on: root, isPartial: false, lastTime: 0)
+      if case .holds = standing { return true }
+      return false
+    }
+    #expect(!holds(for: newer))
+    #expect(holds(for: head))
+    #expect(!holds(for: head))
   }
 
   @Test("a write that is denied changes nothing, and its caller learns it")
