@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "shim.h"
 
@@ -258,6 +259,18 @@ static inline SSL_CTX *dendro_tls_keyed(void) {
                    | SSL_MODE_RELEASE_BUFFERS);
   ERR_clear_error();
   return context;
+}
+
+// The second since 1970 until which the certificate counts; INT64_MAX if it does not say.
+static inline int64_t dendro_tls_expiry(SSL_CTX *context) {
+  struct tm moment;
+  X509 *certificate = SSL_CTX_get0_certificate(context);
+  if (certificate == NULL) return INT64_MAX;
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &moment) != 1) {
+    ERR_clear_error();
+    return INT64_MAX;
+  }
+  return timegm(&moment);
 }
 
 // One end of such a connection over a socket, which stays the caller's, and so does the key, which has to last as long. NULL if

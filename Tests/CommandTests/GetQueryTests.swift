@@ -59,6 +59,9 @@ struct GetQueryTests {
     #expect(
       try dendro("get", "db", "/posts", "--order-by", "key", "-s", "--limit-to-first", "2").output
         == "{\n  \"a\": true,\n  \"b\": true\n}\n")
+    #expect(
+      try dendro("get", "db", "/posts", "--order-by", "key", "-sc", "--limit-to-first", "2").output
+        == "{\"a\":true,\"b\":true}\n")
     let object = try dendro(
       "get", "db", "/posts", "--order-by", "child:stars", "--limit-to-first", "1", "--json"
     ).object

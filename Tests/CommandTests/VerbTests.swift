@@ -99,6 +99,15 @@ struct VerbTests {
     #expect((object["key"] as? String)?.count == 20)
   }
 
+  @Test("a write whose outcome cannot be printed says that it was made")
+  func unprinted() throws {
+    let outcome = try dendro.run(
+      ["-c", "exec \"$0\" set db /a 1 --json > /dev/full", Tool.path], executable: "/bin/sh")
+    #expect(outcome.status == 74)
+    #expect(outcome.errors.contains("write 1 was made all the same"), "\(outcome.errors)")
+    #expect(try dendro("get", "db", "/a").output == "1\n")
+  }
+
   @Test("increment prints the sum")
   func increment() throws {
     #expect(try dendro("increment", "db", "/n").output == "1\n")

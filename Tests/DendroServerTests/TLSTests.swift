@@ -1,6 +1,6 @@
 import Dendro
 import DendroPlatform
-import DendroServer
+@testable import DendroServer
 import DendroTestSupport
 import Dispatch
 import Synchronization
@@ -135,6 +135,23 @@ struct TLSTests {
     let tunnel = try served.tunnel()
     let client = HTTPClient(socket: tunnel.socket)
     return withExtendedLifetime(client) { tunnel.subject }
+  }
+
+  @Test("a certificate that has expired is used, and said once")
+  func expired() throws {
+    let complaints = complaints
+    @Sendable func report(_ sentence: String) { complaints.all.withLock { $0.append(sentence) } }
+    let (before, after): (Int64, Int64) = (2_000_000_000, 5_000_000_000)
+    let files = try CertificateFiles(options, now: before, report: report)
+    files.refresh(now: before)
+    #expect(complaints.all.withLock { $0 } == [])
+    for _ in 0..<2 { files.refresh(now: after) }
+    #expect(
+      complaints.all.withLock { $0 } == [
+        "the certificate in \(options.certificateFile) has expired: clients refuse it"
+      ])
+    _ = try CertificateFiles(options, now: after, report: report)
+    #expect(complaints.all.withLock { $0 }.count == 2)
   }
 
   @Test("a server whose certificate or key cannot be used does not start")

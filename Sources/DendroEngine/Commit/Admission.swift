@@ -26,6 +26,9 @@ struct Admission: ~Copyable {
   var inFlight = UndoLog()
   var phase = Phase.running
   var transactions = RunningTransactions()
+  /// Whether it was said that the disk is full, and no batch has been written since: a disk may have room for a probe, and
+  /// none for the next write.
+  var isFullReported = false
   /// The disk's refusal before or during closing, which `close()` reports.
   var closingFailure: EngineError?
   var observer: (any CommitObserver)?
@@ -208,12 +211,10 @@ struct Admission: ~Copyable {
 
   // MARK: A full disk
 
-  /// - Returns: whether writes are admitted again.
-  mutating func endProbe(foundRoom: Bool) -> Bool {
+  /// Admits writes again if there is room.
+  mutating func endProbe(foundRoom: Bool) {
     schedule.endProbe()
-    guard foundRoom, case .full = phase else { return false }
-    phase = .running
-    return true
+    if foundRoom, case .full = phase { phase = .running }
   }
 
   // MARK: Closing

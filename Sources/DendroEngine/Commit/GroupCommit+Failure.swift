@@ -120,10 +120,7 @@ extension GroupCommit {
         if log.poison != nil { poison(error, &effects) }
       }
     }
-    let worksAgain = admission.withLockInTurn { $0.endProbe(foundRoom: hasRoom) }
-    if worksAgain {
-      effects.events.append(LogEvent(.info, "the disk has room again: writes are taken"))
-    }
+    admission.withLockInTurn { $0.endProbe(foundRoom: hasRoom) }
   }
 }
 
@@ -148,7 +145,7 @@ extension Admission {
   /// Whether a refusal of the disk changes the phase, so that it is a failure of its own.
   fileprivate func isNews(isFull: Bool) -> Bool {
     switch phase {
-    case .running, .withheld: true
+    case .running, .withheld: !isFull || !isFullReported
     case .full: !isFull
     case .poisoned: false
     case .closing, .closed: closingFailure == nil
@@ -160,6 +157,7 @@ extension Admission {
   /// - Returns: why writes are refused from now on.
   fileprivate mutating func refuse(_ error: StorageError, isFull: Bool) -> EngineError {
     if isFull {
+      isFullReported = true
       if case .running = phase { phase = .full(error) }
       return .diskFull(error)
     }

@@ -207,7 +207,10 @@ final class GroupCommit: Sendable {
     let logByteCount = disk?.log.storedByteCount ?? 0
     let logBytesSinceCheckpoint = disk?.logBytesSinceCheckpoint ?? 0
     let synchronizeCount = disk?.synchronizeCount ?? 0
+    var wasFull = false
     let (waitingByteCount, unreadChunkCount) = admission.withLockInTurn { admission in
+      // A turn that has only looked for room says nothing of it.
+      if recordCount > 0 { swap(&wasFull, &admission.isFullReported) }
       admission.acknowledge(&batch, durableLSN: durableLSN, flush: flush, at: .now)
       admission.statistics.batchCount += 1
       admission.statistics.recordCount += recordCount
@@ -216,6 +219,9 @@ final class GroupCommit: Sendable {
       admission.statistics.synchronizeCount = synchronizeCount
       guard instrumentation.wantsMetrics else { return (0, 0) }
       return (admission.batch.byteCount, admission.pages?.unreadChunkCount ?? 0)
+    }
+    if wasFull {
+      effects.events.append(LogEvent(.info, "the disk has room again: writes are taken"))
     }
     swap(&effects.completions, &batch.completions)
     // If a probe has poisoned the log, it put completions of the open batch here: they come behind.

@@ -15,6 +15,8 @@ final class CertificateFiles: Sendable {
     var seen: Versions?
     /// How often in succession a file was not there.
     var missingCount = 0
+    /// Whether it was said that the certificate has expired.
+    var isExpiryReported = false
   }
 
   private struct Versions: Hashable {
@@ -30,8 +32,10 @@ final class CertificateFiles: Sendable {
     }
   }
 
+  /// - Parameter now: in seconds since 1970.
   init(
-    _ options: TLSOptions, report: @escaping @Sendable (String) -> Void
+    _ options: TLSOptions, now: Int64 = systemSeconds(),
+    report: @escaping @Sendable (String) -> Void
   ) throws(DatabaseServerError) {
     self.options = options
     self.report = report
@@ -41,6 +45,7 @@ final class CertificateFiles: Sendable {
       throw DatabaseServerError("the files of the certificate have vanished")
     }
     state = Mutex(State(certificate: certificate, known: versions, seen: versions))
+    reportExpiry(now)
   }
 
   var certificate: ServerCertificate { state.withLock { $0.certificate } }
@@ -48,7 +53,26 @@ final class CertificateFiles: Sendable {
   /// Looks whether the files have changed. To be called about once a second.
   ///
   /// One of them is written before the other, so they are read once they have stayed the same from one look to the next.
-  func refresh() {
+  ///
+  /// - Parameter now: in seconds since 1970.
+  func refresh(now: Int64 = systemSeconds()) {
+    readChanged()
+    reportExpiry(now)
+  }
+
+  /// Says once of each certificate that it has expired.
+  private func reportExpiry(_ now: Int64) {
+    let isNews = state.withLock { state in
+      let isExpired = now > state.certificate.expiry
+      defer { state.isExpiryReported = isExpired }
+      return isExpired && !state.isExpiryReported
+    }
+    if isNews {
+      report("the certificate in \(options.certificateFile) has expired: clients refuse it")
+    }
+  }
+
+  private func readChanged() {
     guard let versions = Versions(options) else {
       let missing = [options.certificateFile, options.keyFile].first { FileVersion(of: $0) == nil }
       // Between two renamings one may be missing for a moment.
@@ -72,7 +96,10 @@ final class CertificateFiles: Sendable {
     guard isNew else { return }
     do throws(DatabaseServerError) {
       let certificate = try Self.read(options)
-      state.withLock { $0.certificate = certificate }
+      state.withLock { state in
+        state.certificate = certificate
+        state.isExpiryReported = false
+      }
     } catch {
       report("the certificate of before stays: \(error.message)")
     }

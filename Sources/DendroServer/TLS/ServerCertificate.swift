@@ -5,6 +5,8 @@ import CDendroCrypto
 /// Unchecked: it is not changed any more, and OpenSSL counts its references by itself.
 final class ServerCertificate: @unchecked Sendable {
   private let context: OpaquePointer
+  /// The second since 1970 until which clients take it.
+  let expiry: Int64
   private static let transport = Transport()
 
   private struct Transport: @unchecked Sendable { let method = dendro_tls_transport() }
@@ -28,6 +30,7 @@ final class ServerCertificate: @unchecked Sendable {
       }
     }
     self.context = context
+    expiry = dendro_tls_expiry(context)
   }
 
   deinit { SSL_CTX_free(context) }

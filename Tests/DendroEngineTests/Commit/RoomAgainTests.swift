@@ -68,6 +68,13 @@ struct RoomAgainTests {
       }
     }
     #expect(engine.statistics().failureCounts == [.diskFull: 1])
+    // Room for what looks for room, and none for the write.
+    disk.freeSpace = 100_000
+    for _ in 0..<3 {
+      await #expect(throws: EngineError.self) {
+        try await engine.write(Draft(.set(try path("large"), large)))
+      }
+    }
     disk.freeSpace = nil
     try await engine.write(set("again", .integer(1)))
     #expect(engine.statistics().failureCounts == [.diskFull: 1])

@@ -7,8 +7,8 @@ struct Arguments: Sendable {
   private var lists: [String: [String]] = [:]
   private(set) var wantsHelp = false
 
-  /// Options take their value as `--name value` or `--name=value`; `--` ends them. A lone `-` and
-  /// negative numbers are no options.
+  /// Options take their value as `--name value` or `--name=value`; `--` ends them. Letters of options may stand together,
+  /// as `-cp`. A lone `-` and negative numbers are no options.
   init(_ words: some Sequence<String>, for command: Command) throws {
     self.command = command
     let options = command.options + [.color, .help]
@@ -24,11 +24,16 @@ struct Arguments: Sendable {
         continue
       }
       let (option, attached) = try Self.find(word, in: options, of: command)
-      if option.name == "help" {
-        wantsHelp = true
-      } else if option.value == nil {
-        guard attached == nil else { throw Failure.usage("--\(option.name) takes no value") }
-        values[option.name] = ""
+      if option.value == nil {
+        if let attached {
+          guard !word.hasPrefix("--"), attached.first != "=", attached.first != "-",
+            attached.utf8.count <= options.count
+          else {
+            throw Failure.usage("--\(option.name) takes no value")
+          }
+          rest = ["-" + attached] + rest
+        }
+        if option.name == "help" { wantsHelp = true } else { values[option.name] = "" }
       } else if let value = attached ?? rest.popFirst() {
         values[option.name] = value
         lists[option.name, default: []].append(value)

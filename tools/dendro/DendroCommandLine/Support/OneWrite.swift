@@ -36,6 +36,18 @@ enum OneWrite {
     _ lsn: LogSequenceNumber?, _ arguments: Arguments, more: [(String, JSONValue)] = [],
     line: String? = nil
   ) throws {
+    do {
+      try print(lsn, arguments, more, line)
+    } catch var failure as Failure {
+      if let lsn { failure.hint = "write \(lsn) was made all the same" }
+      throw failure
+    }
+  }
+
+  private static func print(
+    _ lsn: LogSequenceNumber?, _ arguments: Arguments, _ more: [(String, JSONValue)],
+    _ line: String?
+  ) throws {
     let terminal = try Terminal(color: arguments.value("color"))
     if arguments.wantsJSON {
       try terminal.print(
