@@ -4,7 +4,7 @@ public struct RuleVerdict: Sendable {
   public let isAllowed: Bool
   /// The steps that it took, of ``RuleLimits/steps`` and ``RuleLimits/stepsPerLocation``.
   public let stepCount: Int
-  /// Nil for most verdicts: to copy those counts one reference.
+  /// Nil for most verdicts. A class, so that a copy counts one reference instead of several.
   private let details: Details?
 
   /// Each rule on the way with its result; nil unless ``RuleDetails/trace`` was asked for.

@@ -128,12 +128,12 @@ extension Admission {
   private func judge(_ write: WriteView, _ judging: Judging, now: Int64) -> Permission {
     guard judging.time != nil else { return .unknown }
     let write = EncodedWrite.keeping(write)
-    let standing = judging.standing(
-      of: write, on: root, isPartial: pages?.isPartial ?? false, lastTime: lastTime)
-    switch standing {
-    case .holds(let time): return .allowed(time)
-    case .isJudgedBefore: return .unknown
-    case .isJudgedUnderLock:
+    let step = judging.nextStep(
+      for: write, on: root, isPartial: pages?.isPartial ?? false, lastTime: lastTime)
+    switch step {
+    case .admit(let time): return .allowed(time)
+    case .judgeFirst: return .unknown
+    case .judgeUnderLock:
       let time = nextTime(now)
       return judging.judgeUnderLock(write, on: root, time: time).map { .refused($0) }
         ?? .allowed(time)
@@ -141,10 +141,11 @@ extension Admission {
   }
 
   /// The head, on which a write is judged before it is offered, and the time that the write would get; nil if it may have
-  /// to wait first.
+  /// to wait first, or pages may have to be read for it.
   func headToJudge(now: Int64) -> (head: HeadNode, time: Int64)? {
-    guard case .running = phase, transactions.letAllPass, !isStalled else { return nil }
-    return (HeadNode(root, pages), nextTime(now))
+    guard case .running = phase, transactions.letAllPass, !isStalled, !(pages?.isPartial ?? false)
+    else { return nil }
+    return (HeadNode(root), nextTime(now))
   }
 
   /// Whether all pages of the tree that a write needs were read.

@@ -190,7 +190,10 @@ final class CommitPipeline: Sendable {
     write.prepare(isLogged: isPersistent)
     var reservation: BlockWrites?
     defer { if let reservation { endReservation(reservation) } }
-    if let judging = waits.judging, judging.time == nil, let refusal = judge(write, judging) {
+    // A task that has waited for the disk lets the next one pass first: it offers the write.
+    if let judging = waits.judging, judging.time == nil, !waits.passesOn,
+      let refusal = judge(write, judging)
+    {
       if let then { withAdmission(then) }
       report(refusal, completion)
       return nil

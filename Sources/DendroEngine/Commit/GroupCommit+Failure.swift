@@ -142,13 +142,13 @@ extension Admission {
     return nodes.isEmpty ? nil : (nodes, pages)
   }
 
-  /// Whether a refusal of the disk changes the phase, so that it is a failure of its own.
+  /// Whether a refusal of the disk is a failure of its own, and not what was said before.
   fileprivate func isNews(isFull: Bool) -> Bool {
     switch phase {
     case .running, .withheld: !isFull || !isFullReported
     case .full: !isFull
     case .poisoned: false
-    case .closing, .closed: closingFailure == nil
+    case .closing, .closed: closingFailure == nil && !(isFull && isFullReported)
     }
   }
 

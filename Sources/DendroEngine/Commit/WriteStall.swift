@@ -55,6 +55,13 @@ final class WriteStall: @unchecked Sendable {
   /// Threads that wait at this moment.
   var heldThreadCount: Int { heldThreads.load(ordering: .relaxed) }
 
+  /// Tasks that wait at this moment.
+  var waitingTaskCount: Int {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return nextTasks.count + laterTasks.count
+  }
+
   /// Waits without blocking a thread. Tasks pass in the order in which they came, one after the other, so
   /// that not a thousand of them pass when there is room for one.
   ///

@@ -7,13 +7,23 @@ final class Judging {
   let judge: any WriteJudge
   private var state = State()
 
-  private struct State {
+  fileprivate struct State {
     /// How often the write was judged.
     var count = 0
     var judgement = Judgement(isAllowed: false, .onlyThere)
-    /// The tree that was judged; empty once it is not needed.
-    var root = Node.empty
+    /// The tree that was judged; nil once it is not needed.
+    var root: Node?
     var time: Int64 = 0
+    /// A tree that was judged before, until the caller is done: its pages may have no other owner, and to free them may take
+    /// long.
+    var outlived: Node?
+
+    mutating func note(_ judgement: Judgement, _ root: Node?, _ time: Int64) {
+      count += 1
+      self.judgement = judgement
+      self.root = root
+      self.time = time
+    }
   }
 
   init(_ judge: any WriteJudge) { self.judge = judge }
@@ -48,27 +58,23 @@ final class Judging {
   ) -> EngineError? {
     let judgement = judge.judge(
       JudgedState(head, write, time: time, wantsValidity: state.count > 0))
-    note(judgement, head.node, time)
+    state.note(judgement, head.node, time)
     return judgement.isAllowed ? nil : .denied
-  }
-
-  private func note(_ judgement: Judgement, _ root: Node, _ time: Int64) {
-    state = State(count: state.count + 1, judgement: judgement, root: root, time: time)
   }
 
   // MARK: Admission
 
-  /// What the last judgement is worth for the head.
-  enum Standing {
-    /// It holds: the write is admitted at this time.
-    case holds(time: Int64)
+  /// What admission does with a write that is judged.
+  enum Step {
+    /// The last judgement holds for the head: the write is admitted at this time.
+    case admit(time: Int64)
     /// The write is judged on the head, so that no other one comes between.
-    case isJudgedUnderLock
+    case judgeUnderLock
     /// It is judged without the lock.
-    case isJudgedBefore
+    case judgeFirst
   }
 
-  /// Looks whether the last judgement is one of the head too. If so, its tree is forgotten if it is the head: admission
+  /// Looks whether the last judgement is one of the head too. If it was made on the head, its tree is let go: admission
   /// changes a page in place only if no other tree refers to the page.
   ///
   /// An older tree stays until the caller is done, without the lock: its pages may have no other owner, and to free them may
@@ -79,33 +85,14 @@ final class Judging {
   ///   - root: the head.
   ///   - isPartial: whether some of its pages are not in memory.
   ///   - lastTime: of the last admitted write.
-  func standing(
-    of write: EncodedWrite, on root: Node, isPartial: Bool, lastTime: Int64
-  ) -> Standing {
-    if let time = hold(state: &state, write, on: root, isPartial, lastTime) {
-      return .holds(time: time)
+  func nextStep(
+    for write: EncodedWrite, on root: Node, isPartial: Bool, lastTime: Int64
+  ) -> Step {
+    if let time = state.release(write, for: root, isPartial, lastTime, judge) {
+      return .admit(time: time)
     }
     return state.count >= Self.countWithoutLock && judge.isBounded && !isPartial
-      ? .isJudgedUnderLock : .isJudgedBefore
-  }
-
-  /// - Returns: the time of the judgement, if it holds.
-  private func hold(
-    state: inout State, _ write: EncodedWrite, on root: Node, _ isPartial: Bool, _ lastTime: Int64
-  ) -> Int64? {
-    guard state.count > 0, judge.isCurrent else { return nil }
-    if state.judgement.dependsOnTime, lastTime > state.time { return nil }
-    if root.isIdentical(to: state.root) {
-      state.root = .empty
-      return state.time
-    }
-    switch state.judgement.validity {
-    case .always: return state.time
-    case .onlyThere: return nil
-    case .wherever(let isSame):
-      let time = max(lastTime, state.time)
-      return !isPartial && isSame(root) { root.applying(write, time: time) } ? state.time : nil
-    }
+      ? .judgeUnderLock : .judgeFirst
   }
 
   /// Judges the write on the head, under the lock.
@@ -115,7 +102,30 @@ final class Judging {
   func judgeUnderLock(_ write: EncodedWrite, on root: Node, time: Int64) -> EngineError? {
     let judgement = judge.judge(
       JudgedState(HeadNode(root), write, time: time, wantsValidity: true))
-    note(judgement, .empty, time)
+    state.outlived = state.root
+    state.note(judgement, nil, time)
     return judgement.isAllowed ? nil : .denied
+  }
+}
+
+extension Judging.State {
+  /// - Returns: the time of the judgement, if it holds for the head.
+  fileprivate mutating func release(
+    _ write: EncodedWrite, for head: Node, _ isPartial: Bool, _ lastTime: Int64,
+    _ judge: any WriteJudge
+  ) -> Int64? {
+    guard count > 0, judge.isCurrent else { return nil }
+    if judgement.dependsOnTime, lastTime > time { return nil }
+    if let root, head.isIdentical(to: root) {
+      self.root = nil
+      return time
+    }
+    switch judgement.validity {
+    case .always: return time
+    case .onlyThere: return nil
+    case .wherever(let isSame):
+      let latest = max(lastTime, time)
+      return !isPartial && isSame(head) { head.applying(write, time: latest) } ? time : nil
+    }
   }
 }

@@ -115,7 +115,7 @@ struct WireEnvelope {
   private static func action(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> Action {
     if range.count == 3, text[range.lowerBound] == UInt8(ascii: "\"") {
       let letter = text[range.lowerBound + 1]
-      if letter < 0x80, letter != UInt8(ascii: "\\") { return .letter(letter) }
+      if letter >= 0x20, letter < 0x80, letter != UInt8(ascii: "\\") { return .letter(letter) }
     }
     return string(text, range).map { .name($0) } ?? .none
   }

@@ -13,9 +13,9 @@ protocol DataView {
   /// - Parameter texts: where a string is put that is in no memory that stays.
   func value(in texts: inout TextMemory) -> Value
   func child(_ key: KeyView) -> Self
-  /// The same.
+  /// What is at a child of the tree after a write.
   ///
-  /// - Parameter before: what is at the child before the write, if that is known, and this is a view of the tree after it.
+  /// - Parameter before: what was there before the write, if that is known.
   func child(_ key: KeyView, before: Self?) -> Self
   /// What is at a path below.
   func descendant(at storedPath: UnsafeRawBufferPointer) -> Self

@@ -51,7 +51,7 @@ final class EvaluationBlocks: @unchecked Sendable {
   @inline(__always)
   func with<View: DataView, R>(_ body: (borrowing EvaluationMemory<View>) -> R) -> R {
     let block = kept.exchange(nil, ordering: .acquiring) ?? Self.allocate()
-    defer { kept.exchange(block, ordering: .releasing)?.deallocate() }
+    defer { kept.exchange(block, ordering: .acquiringAndReleasing)?.deallocate() }
     return body(EvaluationMemory(block))
   }
 

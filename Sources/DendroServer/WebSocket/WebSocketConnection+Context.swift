@@ -29,13 +29,14 @@ extension WebSocketConnection {
     }
     // The connection frees the context before it is freed itself.
     let own = Unmanaged.passUnretained(self).toOpaque()
-    guard wslay_event_context_server_init(&context, &callbacks, own) == 0, let context else {
-      return nil
-    }
-    wslay_event_config_set_no_buffering(context, 1)
+    // Not the property itself: each of its readings would be checked then for overlapping with this writing.
+    var new: wslay_event_context_ptr?
+    guard wslay_event_context_server_init(&new, &callbacks, own) == 0, let new else { return nil }
+    context = new
+    wslay_event_config_set_no_buffering(new, 1)
     // Of a frame. That of a message is checked here.
-    wslay_event_config_set_max_recv_msg_length(context, UInt64(limits.messageBytes))
-    return context
+    wslay_event_config_set_max_recv_msg_length(new, UInt64(limits.messageBytes))
+    return new
   }
 
   private static func of(_ pointer: UnsafeMutableRawPointer) -> WebSocketConnection {
@@ -51,7 +52,7 @@ extension WebSocketConnection {
         UnsafeMutableRawPointer(buffer).copyMemory(
           from: $0.baseAddress.unsafelyUnwrapped, byteCount: part)
       }
-      early.removeFirst(part)
+      early = Array(early.dropFirst(part))
       return part
     }
     // A client that sends without a pause is not the only one.

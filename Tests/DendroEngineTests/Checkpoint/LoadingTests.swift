@@ -204,8 +204,10 @@ struct LoadingTests {
     engine.transact(at: draft.write.path, refused: { results.add(.failure($0)) }) { _ in
       TransactionDecision(draft) { _ in results.add(.success(nil)) }
     }
+    let judge = FixedJudge(isAllowed: true)
+    engine.submit(EncodedWrite(draft), judge: judge) { results.add($0) }
     engine.pump()
-    #expect(results.all.count == 2 && engine.head.lsn == lsn, "chunk \(chunk)")
+    #expect(results.all.count == 3 && engine.head.lsn == lsn, "chunk \(chunk)")
     for result in results.all { #expect(throws: EngineError.self) { try result.get() } }
   }
 

@@ -1,10 +1,11 @@
-import DendroEngine
 import DendroStorage
 import DendroTestSupport
 import DendroTree
 import Foundation
 import Synchronization
 import Testing
+
+@testable import DendroEngine
 
 /// Tasks that await writes hold none of the few threads on which all tasks run.
 @Suite("Waiting without a thread")
@@ -60,6 +61,35 @@ struct SuspensionTests {
     #expect(isFree)
     while counts.ended.load(ordering: .relaxed) < Self.writerCount { await Task.yield() }
     #expect(try engine.view(at: path("a")).childCount == Self.writerCount)
+    try await engine.close()
+  }
+
+  @Test("a judged write that is denied lets the next one pass", .timeLimit(.minutes(1)))
+  func denied() async throws {
+    let held = HeldDisk()
+    var options = EngineOptions()
+    options.stallByteLimit = 1
+    let engine = try Engine.open(at: "/db", options: options, environment: held.environment)
+    let counts = Counts()
+    held.hold(.synchronize)
+    engine.submit(try set("first", .integer(1)), completion: nil)
+    held.waitForCall()
+    engine.submit(try set("second", .integer(1)), completion: nil)
+    for number in 0..<Self.writerCount {
+      let write = EncodedWrite(try set("\(number)", .integer(1)))
+      let judge = FixedJudge(isAllowed: number % 4 == 3)
+      Task {
+        _ = try? await engine.write(write, judge: judge)
+        counts.ended.add(1, ordering: .relaxed)
+      }
+    }
+    while engine.pipeline.stall.waitingTaskCount < Self.writerCount { await Task.yield() }
+    held.release()
+    while counts.ended.load(ordering: .relaxed) < Self.writerCount {
+      try Task.checkCancellation()
+      await Task.yield()
+    }
+    #expect(engine.head.root.childCount == 2 + Self.writerCount / 4)
     try await engine.close()
   }
 

@@ -66,8 +66,9 @@ struct JudgingTests {
     let judging = Judging(judge)
     #expect(judging.judge(write, on: HeadNode(head), time: 1) == nil)
     func holds(for root: Node) -> Bool {
-      let standing = judging.standing(of: write, on: root, isPartial: false, lastTime: 0)
-      if case .holds = standing { return true }
+      if case .admit = judging.nextStep(for: write, on: root, isPartial: false, lastTime: 0) {
+        return true
+      }
       return false
     }
     #expect(!holds(for: newer))

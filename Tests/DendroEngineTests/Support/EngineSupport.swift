@@ -57,3 +57,15 @@ extension EngineOptions {
 func incompressible(_ count: Int) -> String {
   noiseText(count, seed: 1)
 }
+
+/// Has the tree made as it is after the write, and says always the same.
+final class FixedJudge: WriteJudge {
+  private let isAllowed: Bool
+  let isBounded = true
+
+  init(isAllowed: Bool) { self.isAllowed = isAllowed }
+
+  func judge(_ state: JudgedState) -> Judgement {
+    withExtendedLifetime(state.after()) { Judgement(isAllowed: isAllowed, .onlyThere) }
+  }
+}

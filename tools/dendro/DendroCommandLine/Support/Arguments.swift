@@ -7,8 +7,8 @@ struct Arguments: Sendable {
   private var lists: [String: [String]] = [:]
   private(set) var wantsHelp = false
 
-  /// Options take their value as `--name value` or `--name=value`; `--` ends them. Letters of options may stand together,
-  /// as `-cp`. A lone `-` and negative numbers are no options.
+  /// Options take their value as `--name value` or `--name=value`; `--` ends them. Letters of options may stand together, and
+  /// a value behind the last one: `-n5`. A lone `-` and negative numbers are no options.
   init(_ words: some Sequence<String>, for command: Command) throws {
     self.command = command
     let options = command.options + [.color, .help]
@@ -23,22 +23,26 @@ struct Arguments: Sendable {
         optionsEnded = true
         continue
       }
-      let (option, attached) = try Self.find(word, in: options, of: command)
-      if option.value == nil {
-        if let attached {
-          guard !word.hasPrefix("--"), attached.first != "=", attached.first != "-",
-            attached.utf8.count <= options.count
-          else {
+      if word.hasPrefix("--") {
+        let (option, attached) = try Self.find(word, in: options, of: command)
+        if option.value == nil, attached != nil {
+          throw Failure.usage("--\(option.name) takes no value")
+        }
+        try set(option, attached ?? (option.value == nil ? nil : rest.popFirst()))
+        continue
+      }
+      var letters = word.dropFirst()
+      while let letter = letters.popFirst() {
+        let option = try Self.find(letter, in: options, of: command)
+        if option.value == nil {
+          guard letters.first != "=" else {
             throw Failure.usage("--\(option.name) takes no value")
           }
-          rest = ["-" + attached] + rest
+          try set(option, nil)
+        } else {
+          try set(option, letters.isEmpty ? rest.popFirst() : String(letters))
+          break
         }
-        if option.name == "help" { wantsHelp = true } else { values[option.name] = "" }
-      } else if let value = attached ?? rest.popFirst() {
-        values[option.name] = value
-        lists[option.name, default: []].append(value)
-      } else {
-        throw Failure.usage("--\(option.name) needs a value: \(option.value ?? "")")
       }
     }
     guard !wantsHelp else { return }
@@ -58,6 +62,15 @@ struct Arguments: Sendable {
     }
   }
 
+  /// - Parameter value: nil if there is none.
+  private mutating func set(_ option: Command.Option, _ value: String?) throws {
+    if option.name == "help" { return wantsHelp = true }
+    guard let name = option.value else { return values[option.name] = "" }
+    guard let value else { throw Failure.usage("--\(option.name) needs a value: \(name)") }
+    values[option.name] = value
+    lists[option.name, default: []].append(value)
+  }
+
   private static func isNegativeNumber(_ word: String) -> Bool {
     guard let second = word.utf8.dropFirst().first else { return false }
     return second >= UInt8(ascii: "0") && second <= UInt8(ascii: "9")
@@ -66,24 +79,23 @@ struct Arguments: Sendable {
   private static func find(_ word: String, in options: [Command.Option], of command: Command) throws
     -> (Command.Option, attached: String?)
   {
-    if word.hasPrefix("--") {
-      let parts = word.dropFirst(2).split(
-        separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      let name = String(parts[0])
-      if let option = options.first(where: { $0.name == name }) {
-        return (option, parts.count > 1 ? String(parts[1]) : nil)
-      }
-      let near = suggestion(for: name, among: options.lazy.map(\.name))
-      throw Failure.usage(
-        "'\(command.name)' has no option \(Failure.quoted("--" + name))",
-        hint: near.map { "did you mean --\($0)?" })
+    let parts = word.dropFirst(2).split(
+      separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let name = String(parts[0])
+    if let option = options.first(where: { $0.name == name }) {
+      return (option, parts.count > 1 ? String(parts[1]) : nil)
     }
-    let letter = word.dropFirst().first
-    guard let option = options.first(where: { $0.short == letter && letter != nil }) else {
-      throw Failure.usage("'\(command.name)' has no option \(Failure.quoted(word))")
-    }
-    let attached = word.dropFirst(2)
-    return (option, attached.isEmpty ? nil : String(attached))
+    let near = suggestion(for: name, among: options.lazy.map(\.name))
+    throw Failure.usage(
+      "'\(command.name)' has no option \(Failure.quoted("--" + name))",
+      hint: near.map { "did you mean --\($0)?" })
+  }
+
+  private static func find(
+    _ letter: Character, in options: [Command.Option], of command: Command
+  ) throws -> Command.Option {
+    if let option = options.first(where: { $0.short == letter }) { return option }
+    throw Failure.usage("'\(command.name)' has no option \(Failure.quoted("-\(letter)"))")
   }
 
   // MARK: Reading
