@@ -189,6 +189,27 @@ struct ServeTests {
     #expect(try dendro("get", "data/default", "/a").output == "1\n")
   }
 
+  @Test("a server goes on without a reader of its log, and ends in order")
+  func unreadLog() throws {
+    let server = try dendro.start(
+      ["-c", "exec \"$0\" serve data --port 0 --json 2> >(:)", Tool.path],
+      executable: "/bin/bash")
+    #expect(server.waitForOutput("\n"))
+    let line = try JSONSerialization.jsonObject(with: Data(server.text(server.output).utf8))
+    let port = UInt16(try #require((line as? [String: Any])?["port"] as? Int))
+    for number in 0..<3 {
+      #expect(try request("PUT", port, "/\(number).json", "1") == "1")
+    }
+    server.send(SIGTERM)
+    #expect(try server.wait().status == 0)
+  }
+
+  @Test("a file to import that is not there ends the start, and makes no database")
+  func missingImport() throws {
+    #expect(try dendro("serve", "data", "--port", "0", "--import", "nowhere.json").status == 74)
+    #expect(!FileManager.default.fileExists(atPath: folder.path + "/data/default"))
+  }
+
   @Test("a secret restricts the server to administrators, and shows in no log")
   func secret() throws {
     try Data("long secret\n".utf8).write(to: URL(fileURLWithPath: folder.path + "/secret"))

@@ -108,6 +108,19 @@ struct VerbTests {
     #expect(try dendro("get", "db", "/a").output == "1\n")
   }
 
+  @Test("no file of a database takes the place of a standard descriptor that is closed")
+  func closedDescriptors() throws {
+    for (closed, status) in [("2>&-", 0), ("0<&- 1>&- 2>&-", 0), ("1>&-", 0)] {
+      let outcome = try dendro.run(
+        ["-c", "exec \"$0\" set db /a 1 \(closed)", Tool.path], executable: "/bin/sh")
+      #expect(outcome.status == status, "\(closed)")
+    }
+    let outcome = try dendro.run(
+      ["-c", "exec \"$0\" get db / 1>&-", Tool.path], executable: "/bin/sh")
+    #expect(outcome.status == 74, "\(outcome.errors)")
+    #expect(try dendro("verify", "db").status == 0)
+  }
+
   @Test("increment prints the sum")
   func increment() throws {
     #expect(try dendro("increment", "db", "/n").output == "1\n")

@@ -37,6 +37,16 @@ struct SizeLimitTests {
         #expect(try http("GET", target).status == 200)
       }
 
+      for method in ["PUT", "DELETE"] {
+        let answer = try http(method, "/large.json", "1", ["if-match": "another"])
+        #expect(answer.status == 412)
+        #expect(answer.body.contains(readTooLarge))
+        let etag = try #require(answer.headers["etag"])
+        #expect(try http("PUT", "/large.json", "1", ["if-match": etag]).status == 200)
+        #expect(
+          try http("PUT", "/large.json?print=silent", object(count + count / 4)).status == 204)
+      }
+
       let events = ["Accept": "text/event-stream"]
       #expect(try http("GET", "/large.json", nil, events).status == 400)
       _ = try served.stream("/large.json?\(window)")

@@ -46,6 +46,6 @@ final class DatabaseSettings: Sendable {
     for (name, value) in event.metadata.sorted(by: { $0.key < $1.key }) {
       line += " \(name)=\(value)"
     }
-    try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
+    StandardError.write(line)
   }
 }

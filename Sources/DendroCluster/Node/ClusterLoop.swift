@@ -109,6 +109,7 @@ struct ClusterLoop {
         try? node.withEngine { engine in engine.resumeLeading { node.leadership.epoch != nil } }
       // While a batch is being appended it is asked again.
       isPaused = resumes != true
+      if !isPaused { node.record(LogEvent(.info, "writes are taken again")) }
     }
   }
 
@@ -131,6 +132,9 @@ struct ClusterLoop {
   mutating func pauseLeadingIfDue(_ reason: String, since: ContinuousClock.Instant) {
     guard isLeading, !isPaused, .now - since >= settings.pauseDelay else { return }
     isPaused = true
+    node.record(
+      LogEvent(
+        .warning, "writes are refused, since PostgreSQL takes none", ["error": reason]))
     try? node.withEngine { $0.pauseLeading("PostgreSQL does not answer: \(reason)") }
   }
 

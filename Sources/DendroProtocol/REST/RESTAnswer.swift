@@ -62,9 +62,15 @@ package struct RESTAnswer: Sendable {
 
   /// The refusal of a write whose condition the current value does not meet.
   ///
-  /// - Parameter etag: of `current`.
-  package init(preconditionFailed request: RESTRequest, current: Node, etag: String) {
-    self.init(412, request, AnswerText(current, request.style))
+  /// - Parameters:
+  ///   - current: nil if it is too large to be shown.
+  ///   - etag: of the current value.
+  package init(preconditionFailed request: RESTRequest, current: Node?, etag: String) {
+    if let current {
+      self.init(412, request, AnswerText(current, request.style))
+    } else {
+      self.init(RESTError(412, RESTError.readTooLarge.text), to: request)
+    }
     headers.append("ETag", etag)
   }
 

@@ -47,7 +47,7 @@ final class Authenticator: Sendable {
   ) throws(DatabaseServerError) -> (any KeySource)? {
     switch (options.keySetFile, options.keySetURL) {
     case (nil, nil): return nil
-    case (let path?, nil): return try KeySetFile(path)
+    case (let path?, nil): return try KeySetFile(path, report: server.report)
     case (nil, let text?):
       return try KeySetURL(
         try WebAddress(text), at: server.clock(), timeout: server.keySetTimeout,

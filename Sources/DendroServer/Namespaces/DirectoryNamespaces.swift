@@ -35,6 +35,7 @@ extension OpeningNamespaces {
       guard Self.isDirectory(path) ?? true else { throw NamespaceError.noDirectory(name) }
       var options = measured
       options.logging = { report(NamespaceEvent(name, $0)) }
+      options.errorHandler = { report(NamespaceEvent(name, $0)) }
       return try Database.open(at: path, options: options)
     }
   }

@@ -20,6 +20,11 @@ package struct NamespaceEvent: Sendable {
     self.details = details
   }
 
+  /// A write for which nobody waits has failed.
+  package init(_ namespace: String, _ error: DatabaseError) {
+    self.init(namespace, .error, "a write was not made", ["error": error.message])
+  }
+
   /// What the database itself says.
   package init(_ namespace: String, _ message: Database.LogMessage) {
     self.init(namespace, message.level, message.message, message.metadata)

@@ -382,8 +382,7 @@ struct RESTCall: Sendable {
         transact(draft, judge, at: place, key: key, in: namespace) { $0 == seen }
       } else {
         namespace.hub.afterEvents(isShort: false) {
-          exchange.finish(
-            RESTAnswer(preconditionFailed: request, current: seen, etag: etag))
+          exchange.finish(preconditionFailed(seen, etag))
         }
       }
     }
@@ -415,12 +414,16 @@ struct RESTCall: Sendable {
 
   /// - Parameter node: what is there after the transaction.
   func answer(_ node: Node, isWritten: Bool, _ key: String?) -> RESTAnswer {
-    if !isWritten {
-      return RESTAnswer(preconditionFailed: request, current: node, etag: TreeHash.etag(node))
-    }
+    if !isWritten { return preconditionFailed(node, TreeHash.etag(node)) }
     if let key { return RESTAnswer(posted: key, node, request) }
     if request.method == .delete { return RESTAnswer(deleted: request) }
     return RESTAnswer(wrote: node, request)
+  }
+
+  private func preconditionFailed(_ node: Node, _ etag: String) -> RESTAnswer {
+    let isTooLarge = service.readLimit.isExceeded(by: node)
+    return RESTAnswer(
+      preconditionFailed: request, current: isTooLarge ? nil : node, etag: etag)
   }
 
   /// What the request is about: the node, or its priority.

@@ -64,7 +64,7 @@ struct SuspensionTests {
     try await engine.close()
   }
 
-  @Test("a judged write that is denied lets the next one pass", .timeLimit(.minutes(1)))
+  @Test("a judged write that is denied lets the next one pass", .timeLimit(.minutes(5)))
   func denied() async throws {
     let held = HeldDisk()
     var options = EngineOptions()

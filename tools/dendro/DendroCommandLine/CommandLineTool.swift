@@ -25,7 +25,14 @@ package enum CommandLineTool {
     // A reader that closes the pipe ends the process, as with other tools.
     signal(SIGPIPE, SIG_DFL)
     Interruption.unblock()
-    return run(Array(Platform.arguments().dropFirst()))
+    Platform.openStandardDescriptors()
+    let words = Platform.arguments()
+    guard !words.isEmpty else {
+      // Not even the tool's own name.
+      report(Failure(.unavailable, "the arguments cannot be read: is /proc mounted?"))
+      return ExitCode.unavailable.rawValue
+    }
+    return run(Array(words.dropFirst()))
   }
 
   /// Does what the words ask for; the signals of the process stay as they are.

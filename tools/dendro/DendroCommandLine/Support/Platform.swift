@@ -38,6 +38,15 @@ enum Platform {
     }
   }
 
+  /// Opens those of standard input, output and error that are closed, so that no file of a database gets their numbers, and
+  /// with them what is printed.
+  static func openStandardDescriptors() {
+    for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) < 0 {
+      // The lowest number that is free. To read or to write still fails.
+      _ = open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY)
+    }
+  }
+
   /// The words of the command line, the tool's own name first; nil for one that is not UTF-8.
   static func arguments() -> [String?] {
     (0..<Int(CommandLine.argc)).map { index in

@@ -1,5 +1,6 @@
 import Dendro
 import DendroEngine
+import DendroPlatform
 import DendroServer
 import DendroStorage
 import DendroTree
@@ -97,7 +98,9 @@ extension Command {
         summary: "JSON to begin with, if the database is empty; or a directory"),
       Option(name: "replace", short: "r", summary: "import in place of the data that is there"),
       Option(name: "export-on-exit", value: "FILE", summary: "write the root as JSON at the end"),
-      Option(name: "secret-file", value: "FILE", summary: "its first line is the administrators'"),
+      Option(
+        name: "secret-file", value: "FILE",
+        summary: "its first line, of 8 bytes or more, is the administrators'"),
       Option(
         name: "tls-certificate", value: "FILE", summary: "speak TLS with this certificate, in PEM"),
       Option(name: "tls-key", value: "FILE", summary: "its private key, in PEM"),
@@ -131,7 +134,8 @@ extension Command {
         name: "read-limit", value: "MIB",
         summary: "the most that one reading may show; 256 if left out"),
       Option(
-        name: "rate", value: "N", summary: "the most messages of one session in a second"),
+        name: "rate", value: "N",
+        summary: "about the most messages of one session in a second"),
       Option(
         name: "per-address", value: "N",
         summary: "the most connections of one address; a quarter of all if left out"),
@@ -177,6 +181,8 @@ private struct Server {
   }
 
   func run() throws -> ExitCode {
+    // Who reads the log may end before the server.
+    signal(SIGPIPE, SIG_IGN)
     // Each connection needs a descriptor.
     DatabaseServer.raiseDescriptorLimit()
     let options = try ServeOptions(arguments, hosts: hosts).forServer(log)
@@ -230,6 +236,7 @@ private struct Server {
       // The history that its own program keeps is not the server's to remove.
       options.history = .all
       options.logging = { [log, name] in log.note(NamespaceEvent(name, $0)) }
+      options.errorHandler = { [log, name] in log.note(NamespaceEvent(name, $0)) }
       do {
         let only = try SingleNamespace(
           try Database.open(at: directory, options: options),

@@ -118,6 +118,7 @@ struct ServedCluster {
       }
       var options = measured
       options.logging = { log.note(NamespaceEvent(name, $0)) }
+      options.errorHandler = { log.note(NamespaceEvent(name, $0)) }
       return try Database.open(
         at: path, replicatedBy: address, namespace: name, reachedAt: ownAddress.wait(),
         lines: lines, options: options)

@@ -1,5 +1,6 @@
 import Dendro
 import DendroEngine
+import DendroPlatform
 import DendroServer
 import DendroStorage
 import DendroTree
@@ -30,6 +31,10 @@ struct ServedData {
   static func check(_ arguments: Arguments) throws {
     if arguments.has("replace"), arguments.value("import") == nil {
       throw Failure.usage("--replace needs --import")
+    }
+    // Before a database is made for it.
+    if let path = arguments.value("import"), path != "-", access(path, R_OK) != 0 {
+      throw Failure(.inputOutput, "cannot read \(path): \(Platform.lastError)")
     }
     guard let path = arguments.value("export-on-exit") else { return }
     guard !path.isEmpty else { throw Failure.usage("--export-on-exit is empty") }
