@@ -50,7 +50,9 @@ enum StandardError {
 ///
 /// A disk that refuses can fail a hundred thousand writes with one sentence: of equal lines in a row one a second is written,
 /// and the 10th, 100th, …, with their count.
-struct ErrorLines {
+package struct ErrorLines {
+  package init() {}
+
   /// The most lines that wait.
   static let limit = 256
   private var last = ""
@@ -62,7 +64,7 @@ struct ErrorLines {
 
   var isEmpty: Bool { waiting.isEmpty }
 
-  mutating func add(_ text: String, at now: ContinuousClock.Instant) {
+  package mutating func add(_ text: String, at now: ContinuousClock.Instant) {
     count = last == text ? count + 1 : 1
     last = text
     let isDue = lastTime.map { now - $0 >= .seconds(1) } ?? true
@@ -76,7 +78,7 @@ struct ErrorLines {
   }
 
   /// Takes all lines.
-  mutating func take() -> [String] {
+  package mutating func take() -> [String] {
     defer {
       waiting = []
       leftOutCount = 0
@@ -98,7 +100,7 @@ extension String {
     for scalar in unicodeScalars {
       switch scalar.value {
       // Control characters, ends of lines and paragraphs, and marks of direction.
-      case 0..<0x20, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069:
+      case 0..<0x20, 0x7F...0x9F, 0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069:
         result += "\\u{\(String(scalar.value, radix: 16))}".unicodeScalars
       default: result.append(scalar)
       }

@@ -55,7 +55,7 @@ public struct DatabaseServerOptions: Sendable {
   /// What of that the requests of one address may take. By default, nil, a half.
   public var bodiesByteLimitByAddress: Int?
   /// The most that one reading, listen or stream may show, in bytes of keys and values. Beyond that it is refused, with status
-  /// 400 or as `too_big`. By default 256 MiB.
+  /// 400 or as `too_big`; an answer 412 then has no value. By default 256 MiB.
   public var readByteLimit = 256 << 20
   /// The largest message of a session, in bytes. By default 32 MiB.
   public var messageByteLimit = 32 << 20
@@ -150,8 +150,8 @@ public struct AccessRecord: Sendable {
   public let method: String
   /// The path and the query, without credentials.
   public let target: String
-  /// The HTTP status; 0 if the client left before the answer, and 499 if the server has noticed that before it began work
-  /// that takes long.
+  /// The HTTP status; 0 if the client left before the answer, or the server ended before the whole request had come;
+  /// 499 if the server has noticed that the client had left before it began work that takes long.
   public let status: Int
   /// From the request's head to the end of the answer.
   public let duration: Duration

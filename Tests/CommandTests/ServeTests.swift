@@ -107,6 +107,10 @@ struct ServeTests {
       #expect(root == #"{"a":1,"b":2,"c":3}"#)
     }
     #expect(second.contains(#"{"import":"seed.json","done":"passed over"}"#), "\(second)")
+    try FileManager.default.removeItem(atPath: folder.path + "/seed.json")
+    let later = try run { _ in }
+    #expect(later.contains(#"{"import":"seed.json","done":"passed over"}"#), "\(later)")
+    try folder.write("{bad", to: "seed.json")
     let words = ["serve", "data", "--import", "seed.json", "--port", "0"]
     let bad = try dendro.run(words + ["--replace"])
     #expect(bad.status == 65 && bad.errors.contains("seed.json: line 1"), "\(bad.errors)")
@@ -207,7 +211,8 @@ struct ServeTests {
   @Test("a file to import that is not there ends the start, and makes no database")
   func missingImport() throws {
     #expect(try dendro("serve", "data", "--port", "0", "--import", "nowhere.json").status == 74)
-    #expect(!FileManager.default.fileExists(atPath: folder.path + "/data/default"))
+    #expect(!FileManager.default.fileExists(atPath: folder.path + "/data"))
+    #expect(try dendro("serve", "data", "--port", "0", "--import", "").status == 64)
   }
 
   @Test("a secret restricts the server to administrators, and shows in no log")

@@ -110,10 +110,10 @@ struct VerbTests {
 
   @Test("no file of a database takes the place of a standard descriptor that is closed")
   func closedDescriptors() throws {
-    for (closed, status) in [("2>&-", 0), ("0<&- 1>&- 2>&-", 0), ("1>&-", 0)] {
+    for (number, closed) in ["2>&-", "0<&- 1>&- 2>&-", "1>&-"].enumerated() {
       let outcome = try dendro.run(
-        ["-c", "exec \"$0\" set db /a 1 \(closed)", Tool.path], executable: "/bin/sh")
-      #expect(outcome.status == status, "\(closed)")
+        ["-c", "exec \"$0\" set db /a \(number) \(closed)", Tool.path], executable: "/bin/sh")
+      #expect(outcome.status == 0, "\(closed)")
     }
     let outcome = try dendro.run(
       ["-c", "exec \"$0\" get db / 1>&-", Tool.path], executable: "/bin/sh")

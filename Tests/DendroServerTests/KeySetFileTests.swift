@@ -17,7 +17,7 @@ struct KeySetFileTests {
     let file = try KeySetFile(path) { complaint in complaints.all.withLock { $0.append(complaint) }
     }
     func look() {
-      for _ in 0..<2 {
+      for _ in 0..<3 {
         file.refresh(at: 0)
         #expect(file.keys != nil)
       }
@@ -28,10 +28,11 @@ struct KeySetFileTests {
     look()
     try FileManager.default.removeItem(atPath: path)
     look()
-    let before = "the keys of before stay: \(path)"
+    let before = "the previous keys stay in use:"
     #expect(
       complaints.all.withLock { $0 } == [
-        "\(before) has no public RSA key of at least 2048 bits", "\(before) cannot be read",
+        "\(before) \(path) has no public RSA key of at least 2048 bits",
+        "\(before) the keys in \(path) cannot be read",
       ])
     _ = try folder.write("keys.json", SignedTokens.keySet)
     look()

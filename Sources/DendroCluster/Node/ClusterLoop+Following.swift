@@ -23,7 +23,7 @@ extension ClusterLoop {
     let isOpening = node.currentStatus.role == .opening
     if isOpening || leader != node.currentStatus.leader {
       let place = head.leaderAddress.isEmpty ? "" : ": " + head.leaderAddress
-      try node.withEngine {
+      _ = try node.withEngine {
         $0.pauseLeading(leader == nil ? "no server leads" : "another server leads" + place)
       }
     }

@@ -157,7 +157,7 @@ extension ClusterLoop {
     let reason = "another server is to lead"
     // What is refused from here on waits for the next leader.
     node.forwarding.setOpen(true)
-    try node.withEngine { $0.pauseLeading(reason) }
+    _ = try node.withEngine { $0.pauseLeading(reason) }
     let deadline = ContinuousClock.now + settings.beatInterval / 2
     while try node.withEngine({ $0.admittedLSN }) != node.leadership.position?.lsn, .now < deadline
     {

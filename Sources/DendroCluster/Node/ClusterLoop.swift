@@ -131,11 +131,13 @@ struct ClusterLoop {
 
   mutating func pauseLeadingIfDue(_ reason: String, since: ContinuousClock.Instant) {
     guard isLeading, !isPaused, .now - since >= settings.pauseDelay else { return }
-    isPaused = true
+    let isRefused = try? node.withEngine {
+      $0.pauseLeading("PostgreSQL does not answer: \(reason)")
+    }
+    isPaused = isRefused == true
+    guard isPaused, !node.leadership.isClosing else { return }
     node.record(
-      LogEvent(
-        .warning, "writes are refused, since PostgreSQL takes none", ["error": reason]))
-    try? node.withEngine { $0.pauseLeading("PostgreSQL does not answer: \(reason)") }
+      LogEvent(.warning, "writes are refused, since PostgreSQL takes none", ["error": reason]))
   }
 
   // MARK: The end

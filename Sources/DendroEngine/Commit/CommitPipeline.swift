@@ -190,7 +190,7 @@ final class CommitPipeline: Sendable {
     write.prepare(isLogged: isPersistent)
     var reservation: BlockWrites?
     defer { if let reservation { endReservation(reservation) } }
-    // A task that has waited for the disk lets the next one pass first: it offers the write.
+    // A task that has waited for the disk offers its write first, since that lets the next one pass.
     if let judging = waits.judging, judging.time == nil, !waits.passesOn,
       let refusal = judge(write, judging)
     {

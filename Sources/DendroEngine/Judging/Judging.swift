@@ -16,7 +16,7 @@ final class Judging {
     var time: Int64 = 0
     /// A tree that was judged before, until the caller is done: its pages may have no other owner, and to free them may take
     /// long.
-    var outlived: Node?
+    var superseded: Node?
 
     mutating func note(_ judgement: Judgement, _ root: Node?, _ time: Int64) {
       count += 1
@@ -102,7 +102,7 @@ final class Judging {
   func judgeUnderLock(_ write: EncodedWrite, on root: Node, time: Int64) -> EngineError? {
     let judgement = judge.judge(
       JudgedState(HeadNode(root), write, time: time, wantsValidity: true))
-    state.outlived = state.root
+    if let root = state.root { state.superseded = root }
     state.note(judgement, nil, time)
     return judgement.isAllowed ? nil : .denied
   }

@@ -27,15 +27,20 @@ extension Engine {
 
   /// Refuses new writes for a reason, which replaces the one before. Those that were admitted go on to wait for the shared
   /// log.
-  package func pauseLeading(_ reason: String) {
-    pipeline.withAdmission { admission in
+  ///
+  /// - Returns: false if writes are refused for another reason.
+  @discardableResult
+  package func pauseLeading(_ reason: String) -> Bool {
+    let isPaused = pipeline.withAdmission { admission in
       switch admission.phase {
       case .running, .withheld: admission.phase = .withheld(.unavailable(reason))
-      case .full, .poisoned, .closing, .closed: break
+      case .full, .poisoned, .closing, .closed: return false
       }
+      return true
     }
     // Writers that wait for room in the open batch are refused as well.
     pipeline.stall.end()
+    return isPaused
   }
 
   /// Takes writes again after `pauseLeading(_:)`.

@@ -35,9 +35,9 @@ struct DescriptorLimit {
 
   /// Whether a database can be opened, with the files that it needs at a time.
   var hasRoomForDatabase: Bool {
-    // What every system has, also without a /dev.
+    // Every system has it, even without /dev.
     let probe = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard probe >= 0 else { return false }
+    guard probe >= 0 else { return errno != EMFILE && errno != ENFILE }
     defer { close(probe) }
     return Int(probe) < count - keptCount / 2
   }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The keys of a file as it is now. While the file cannot be used, the keys before stay.
+/// The keys of a file as it is now. While the file cannot be used, the previous keys stay in use.
 final class KeySetFile: KeySource {
   private let path: String
   private let report: @Sendable (String) -> Void
@@ -8,40 +8,64 @@ final class KeySetFile: KeySource {
 
   private struct State {
     var keys: KeySet
-    /// Of what was read last; nil if the file was not there.
-    var version: FileVersion?
+    /// Of the file from which the keys are.
+    var version: FileVersion
+    /// Why the file could not be used at the last refresh; nil if it could.
+    var refusal: String?
+    /// Whether that was said.
+    var isReported = false
   }
 
   init(_ path: String, report: @escaping @Sendable (String) -> Void) throws(DatabaseServerError) {
     self.path = path
     self.report = report
     guard let version = FileVersion(of: path), let bytes = Self.contents(of: path) else {
-      throw DatabaseServerError("the keys in \(path) cannot be read")
+      throw DatabaseServerError(Self.unreadable(path))
     }
     guard let keys = KeySet(bytes) else { throw DatabaseServerError(Self.unusable(path)) }
     state = Mutex(State(keys: keys, version: version))
   }
 
   var keys: KeySet? {
-    let version = FileVersion(of: path)
-    let (keys, complaint) = state.withLock { state -> (KeySet, String?) in
-      guard version != state.version else { return (state.keys, nil) }
-      state.version = version
-      guard version != nil, let bytes = Self.contents(of: path) else {
-        return (state.keys, "\(path) cannot be read")
-      }
-      guard let keys = KeySet(bytes) else { return (state.keys, Self.unusable(path)) }
-      state.keys = keys
-      return (keys, nil)
+    state.withLock { state in
+      _ = look(&state)
+      return state.keys
     }
-    if let complaint { report("the keys of before stay: \(complaint)") }
-    return keys
+  }
+
+  /// Reads the file if it has changed.
+  ///
+  /// - Returns: why it cannot be used; nil if it can.
+  private func look(_ state: inout State) -> String? {
+    guard let version = FileVersion(of: path) else { return Self.unreadable(path) }
+    if version == state.version { return nil }
+    guard let bytes = Self.contents(of: path) else { return Self.unreadable(path) }
+    guard let keys = KeySet(bytes) else { return Self.unusable(path) }
+    state.keys = keys
+    state.version = version
+    return nil
   }
 
   func miss(at now: Int64) {}
-  /// Says soon that the file cannot be used, whether tokens come or not.
-  func refresh(at now: Int64) { _ = keys }
+
+  /// Says once why the file cannot be used, if that stays so from one look to the next: it may just be written.
+  func refresh(at now: Int64) {
+    let complaint = state.withLock { state -> String? in
+      let before = state.refusal
+      state.refusal = look(&state)
+      guard let refusal = state.refusal, refusal == before else {
+        state.isReported = false
+        return nil
+      }
+      defer { state.isReported = true }
+      return state.isReported ? nil : refusal
+    }
+    if let complaint { report("the previous keys stay in use: \(complaint)") }
+  }
+
   func end() {}
+
+  private static func unreadable(_ path: String) -> String { "the keys in \(path) cannot be read" }
 
   private static func unusable(_ path: String) -> String {
     "\(path) has no public RSA key of at least 2048 bits"

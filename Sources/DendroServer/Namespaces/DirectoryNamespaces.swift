@@ -35,7 +35,8 @@ extension OpeningNamespaces {
       guard Self.isDirectory(path) ?? true else { throw NamespaceError.noDirectory(name) }
       var options = measured
       options.logging = { report(NamespaceEvent(name, $0)) }
-      options.errorHandler = { report(NamespaceEvent(name, $0)) }
+      let errors = UnawaitedErrors(of: name, report: report)
+      options.errorHandler = { errors.add($0) }
       return try Database.open(at: path, options: options)
     }
   }

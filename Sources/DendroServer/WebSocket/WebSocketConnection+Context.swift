@@ -29,7 +29,7 @@ extension WebSocketConnection {
     }
     // The connection frees the context before it is freed itself.
     let own = Unmanaged.passUnretained(self).toOpaque()
-    // Not the property itself: each of its readings would be checked then for overlapping with this writing.
+    // A local variable: to pass the property itself would make each reading of it a checked access.
     var new: wslay_event_context_ptr?
     guard wslay_event_context_server_init(&new, &callbacks, own) == 0, let new else { return nil }
     context = new

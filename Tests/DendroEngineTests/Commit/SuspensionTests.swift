@@ -83,7 +83,10 @@ struct SuspensionTests {
         counts.ended.add(1, ordering: .relaxed)
       }
     }
-    while engine.pipeline.stall.waitingTaskCount < Self.writerCount { await Task.yield() }
+    while engine.pipeline.stall.waitingTaskCount < Self.writerCount {
+      try Task.checkCancellation()
+      await Task.yield()
+    }
     held.release()
     while counts.ended.load(ordering: .relaxed) < Self.writerCount {
       try Task.checkCancellation()

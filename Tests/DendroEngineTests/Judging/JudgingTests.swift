@@ -74,6 +74,7 @@ struct JudgingTests {
     #expect(!holds(for: newer))
     #expect(holds(for: head))
     #expect(!holds(for: head))
+    #expect(!holds(for: .empty))
   }
 
   @Test("a write that is denied changes nothing, and its caller learns it")

@@ -43,7 +43,9 @@ final class OutputFile {
       throw Failure(.inputOutput, "cannot write to \(path): \(Platform.lastError)")
     }
     let old = Self.information(existing)
-    if let old, let standardOutput = Self.information(1), Self.isSame(old, standardOutput) {
+    if let old, let standardOutput = Self.information(1), Self.isSame(old, standardOutput),
+      fcntl(1, F_GETFL) & O_ACCMODE != O_RDONLY
+    {
       close(existing)
       descriptor = 1
       replacement = nil

@@ -4,7 +4,7 @@ import DendroPlatform
 enum Platform {
   static var lastError: String { String(cString: strerror(errno)) }
 
-  /// Writes all bytes. If the reader of a pipe has closed it, SIGPIPE ends the process.
+  /// Writes all bytes. If the reader of a pipe has closed it, SIGPIPE ends the process, unless it is ignored.
   static func writeAll(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, to name: String)
     throws
   {
@@ -38,11 +38,11 @@ enum Platform {
     }
   }
 
-  /// Opens those of standard input, output and error that are closed, so that no file of a database gets their numbers, and
-  /// with them what is printed.
+  /// Opens those of standard input, output and error that are closed: otherwise a file of a database could get such a number
+  /// and receive what is printed.
   static func openStandardDescriptors() {
     for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) < 0 {
-      // The lowest number that is free. To read or to write still fails.
+      // The lowest number that is free. Reads and writes still fail.
       _ = open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY)
     }
   }

@@ -61,9 +61,9 @@ extension Command {
       place of the data, at every start. If FILE is a directory, each database NAME begins with what NAME.json
       there has; it may be one that Firebase's emulators have exported.
 
-      Ends with Ctrl-C or SIGTERM: requests under way are answered first. --export-on-exit writes then: the
-      database of requests without ?ns= to FILE, or if FILE is a directory or ends in /, each database NAME to
-      NAME.json there. That this can be written is checked at the start.
+      Ends with Ctrl-C or SIGTERM: requests that have come whole are answered first. --export-on-exit
+      writes then: the database of requests without ?ns= to FILE, or if FILE is a directory or ends in /,
+      each database NAME to NAME.json there. That this can be written is checked at the start.
       """,
     parameters: [
       Parameter(
@@ -205,7 +205,8 @@ private struct Server {
       try? namespaces.end()
       throw error
     }
-    try announce(server)
+    // Who was to read it may have left: the server is there all the same.
+    try? announce(server)
     while !Interruption.isRequested { Interruption.sleep(milliseconds: 100) }
     let end = try data.end()
     try Blocking.run { await server.stop() }
@@ -236,7 +237,8 @@ private struct Server {
       // The history that its own program keeps is not the server's to remove.
       options.history = .all
       options.logging = { [log, name] in log.note(NamespaceEvent(name, $0)) }
-      options.errorHandler = { [log, name] in log.note(NamespaceEvent(name, $0)) }
+      let errors = UnawaitedErrors(of: name) { [log] in log.note($0) }
+      options.errorHandler = { errors.add($0) }
       do {
         let only = try SingleNamespace(
           try Database.open(at: directory, options: options),

@@ -118,7 +118,8 @@ struct ServedCluster {
       }
       var options = measured
       options.logging = { log.note(NamespaceEvent(name, $0)) }
-      options.errorHandler = { log.note(NamespaceEvent(name, $0)) }
+      let errors = UnawaitedErrors(of: name) { log.note($0) }
+      options.errorHandler = { errors.add($0) }
       return try Database.open(
         at: path, replicatedBy: address, namespace: name, reachedAt: ownAddress.wait(),
         lines: lines, options: options)

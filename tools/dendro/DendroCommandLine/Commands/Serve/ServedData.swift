@@ -1,6 +1,5 @@
 import Dendro
 import DendroEngine
-import DendroPlatform
 import DendroServer
 import DendroStorage
 import DendroTree
@@ -32,9 +31,13 @@ struct ServedData {
     if arguments.has("replace"), arguments.value("import") == nil {
       throw Failure.usage("--replace needs --import")
     }
-    // Before a database is made for it.
-    if let path = arguments.value("import"), path != "-", access(path, R_OK) != 0 {
-      throw Failure(.inputOutput, "cannot read \(path): \(Platform.lastError)")
+    if let path = arguments.value("import") {
+      guard !path.isEmpty else { throw Failure.usage("--import is empty") }
+      // Before a directory is made for it. If there is data, the file may be gone.
+      let isFirst = try arguments.positional.isEmpty || !Platform.exists(arguments.directoryPath())
+      guard !isFirst || path == "-" || Platform.exists(path) else {
+        throw Failure(.inputOutput, "cannot read \(path): \(Platform.lastError)")
+      }
     }
     guard let path = arguments.value("export-on-exit") else { return }
     guard !path.isEmpty else { throw Failure.usage("--export-on-exit is empty") }
