@@ -27,6 +27,8 @@ public final class Database: Sendable {
   private let environment: DendroStorage.Environment
   private let pushID: (@Sendable () -> String)?
   private let ownPushIDs: PushIDs?
+  /// Those with the time of a server that owns the data.
+  private let serverPushIDs = PushIDs()
   let closing = Closing()
   /// Whether a server shows its commits to clients.
   let isServed = Atomic<Bool>(false)
@@ -345,6 +347,10 @@ extension Database {
     if let pushID { return pushID() }
     let now = environment.clock.now()
     let random = { self.environment.randomness.next() }
+    // They sort with those of clients whose clocks are right. The server's clock is no other database's.
+    if isRemote.load(ordering: .relaxed) {
+      return serverPushIDs.next(now, offset: connection.timeOffset, random)
+    }
     // A clock of a test's own is no other database's.
     if let ownPushIDs { return ownPushIDs.next(now, random) }
     return Self.pushIDs.next(now, random)
@@ -353,9 +359,27 @@ extension Database {
 
 /// A generator of push ids for several threads.
 private final class PushIDs: Sendable {
-  private let generator = Mutex(PushIDGenerator())
+  private struct State {
+    var generator = PushIDGenerator()
+    var offset: Int64 = 0
+  }
 
-  func next(_ now: Int64, _ random: () -> UInt64) -> String {
-    generator.withLock { $0.next(now: now, random: random) }
+  private let state = Mutex(State())
+  /// So many milliseconds the difference of two clocks varies with the way of a message.
+  private static let offsetTolerance: Int64 = 1_000
+
+  /// - Parameter offset: how many milliseconds another clock is ahead. Once it has changed, ids no longer ascend from those
+  ///   before.
+  func next(_ now: Int64, offset: Int64 = 0, _ random: () -> UInt64) -> String {
+    // A server may say anything. No id has a later time.
+    let offset = min(max(offset, -1 << 48), 1 << 48)
+    return state.withLock { state in
+      if !(state.offset - Self.offsetTolerance...state.offset + Self.offsetTolerance).contains(
+        offset)
+      {
+        state = State(offset: offset)
+      }
+      return state.generator.next(now: now + offset, random: random)
+    }
   }
 }

@@ -177,9 +177,13 @@ struct OfflineGuideTests {
     database.reference(withPath: ".info/serverTimeOffset").observe(.value) { snapshot in
       offset.withLock { $0 = snapshot.value as? Double ?? Double(snapshot.value as? Int ?? 0) }
     }
+    #expect(database.reference().childByAutoId().key?.hasPrefix("-Nj") == false)
     try server.accept()
     // The server of the test greets with a time of 2023: years ago, in milliseconds.
     try await eventually { offset.withLock { $0 < -3e10 } }
+    // So do the keys of lists: they sort with those of other clients.
+    let keys = (0..<3).compactMap { _ in database.reference().childByAutoId().key }
+    #expect(keys.count == 3 && keys == keys.sorted() && keys.allSatisfy { $0.hasPrefix("-Nj") })
     try await database.close()
   }
 }

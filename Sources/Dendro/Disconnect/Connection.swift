@@ -32,6 +32,7 @@ final class Connection: Sendable {
     var hasRefused = false
     /// What `.info` says of the connection to a server; nil where there is none.
     var remoteInfo: Node?
+    var timeOffset: Int64 = 0
   }
 
   // MARK: First use
@@ -103,6 +104,9 @@ final class Connection: Sendable {
 
   var isOnline: Bool { state.withLock { $0.isOnline } }
 
+  /// How many milliseconds a server's clock is ahead, as far as that is known.
+  var timeOffset: Int64 { state.withLock { $0.timeOffset } }
+
   /// Runs `body` on a tree that has only `.info`, while it cannot change.
   func withInfo<R: Sendable>(_ body: (borrowing Node) -> R) -> R {
     state.withLock { body($0.remoteInfo ?? Self.info(isOnline: $0.isOnline)) }
@@ -122,6 +126,7 @@ final class Connection: Sendable {
         ("authenticated", .bool(isAuthenticated)),
       ])
       state.remoteInfo = info
+      state.timeOffset = timeOffset
       changed(info)
     }
   }
