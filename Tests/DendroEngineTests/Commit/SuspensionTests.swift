@@ -46,12 +46,17 @@ struct SuspensionTests {
     return counts.unrelated.load(ordering: .relaxed)
   }
 
+  /// With a backlog that has room for one write.
+  private static func open(_ held: HeldDisk) throws -> Engine {
+    var options = EngineOptions()
+    options.stallByteLimit = 1
+    return try Engine.open(at: "/db", options: options, environment: held.environment)
+  }
+
   @Test("while the disk is busy and the backlog over its limit")
   func backlog() async throws {
     let held = HeldDisk()
-    var options = EngineOptions()
-    options.stallByteLimit = 1
-    let engine = try Engine.open(at: "/db", options: options, environment: held.environment)
+    let engine = try Self.open(held)
     let counts = Counts()
     held.hold(.synchronize)
     let isFree = await onThread {
@@ -67,9 +72,7 @@ struct SuspensionTests {
   @Test("a judged write that is denied lets the next one pass", .timeLimit(.minutes(5)))
   func denied() async throws {
     let held = HeldDisk()
-    var options = EngineOptions()
-    options.stallByteLimit = 1
-    let engine = try Engine.open(at: "/db", options: options, environment: held.environment)
+    let engine = try Self.open(held)
     let counts = Counts()
     held.hold(.synchronize)
     engine.submit(try set("first", .integer(1)), completion: nil)

@@ -1,17 +1,7 @@
+import Dendro
+
 // Data, and names of files in a directory from elsewhere, may hold what a terminal obeys: control characters, and
 // the marks that turn the direction of writing. People see neither as such.
-
-extension Unicode.Scalar {
-  /// Whether a terminal may obey it instead of showing it.
-  var isTerminalControl: Bool {
-    switch value {
-    case 0..<0x20, 0x7F...0x9F: true
-    // Ends of lines and paragraphs, and marks of direction.
-    case 0x2028...0x202E, 0x2066...0x2069: true
-    default: false
-    }
-  }
-}
 
 extension String {
   /// The text with a replacement character for each of those, but for line feeds.

@@ -1,3 +1,4 @@
+import Dendro
 import DendroEngine
 import Synchronization
 
