@@ -153,6 +153,11 @@ public final class Database: Sendable {
     return engine
   }
 
+  /// The engine whose completions come in the order of the writes, also while it is being closed; nil if there is none.
+  var orderingEngine: Engine? {
+    isRemote.load(ordering: .acquiring) || hub.isForked ? nil : engine
+  }
+
   // MARK: State
 
   /// Whether `close()` was called.

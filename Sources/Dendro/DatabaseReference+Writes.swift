@@ -2,11 +2,14 @@ import DendroEngine
 import DendroTree
 
 // Each write has three forms. All of them check the input on the caller's thread, and the tree shows
-// the write as soon as the call returns; they differ in how the caller learns that it is durable.
+// the write as soon as the call returns; they differ in how the caller learns that it is durable. A
+// write that a transaction's block makes shows once the transaction has ended.
+//
+// «Durable» is what `DatabaseOptions.durability` makes of it.
 //
 // - Fire and forget: errors go to the error handler.
-// - With a block: called once, on its actor or else on the callback queue, after the events of the write, in the
-//   order of the writes; also if nothing changed.
+// - With a block: called once, on its actor or else on the callback queue, in the order of the writes, after the events
+//   of the write but for those of a listener whose data is still being read; also if nothing changed.
 // - `async`: returns once the write is as durable as the options ask; throws `DatabaseError`. The write
 //   stays if the task is cancelled.
 //
@@ -257,8 +260,8 @@ extension DatabaseReference {
         throw DatabaseError(error)
       }
     } catch {
-      // In order: after the completions of earlier writes, also if the reference is bad.
-      guard let engine = try? owner.usable() else {
+      // In order: after the completions of earlier writes, also if the reference is bad or the database is being closed.
+      guard let engine = owner.orderingEngine else {
         hub.enqueue(on: block.isolation) { block.call(error, self) }
         return
       }

@@ -123,7 +123,8 @@ package final class Engine: Sendable {
 
   // MARK: Writing
 
-  /// Admits a write. Once this returns the head shows it, unless `completion` says that it failed.
+  /// Admits a write. Once this returns the head shows it, unless `completion` says that it failed. What a transaction's block
+  /// writes is admitted once the transaction has ended.
   ///
   /// Above `EngineOptions.stallByteLimit` the caller waits for the disk; on a full disk the engine looks for
   /// room before it refuses a write. The first write to the second root waits for a new segment; submitted in a completion,
@@ -143,7 +144,8 @@ package final class Engine: Sendable {
 
   /// `submit` of a write that is admitted only to a state in which `judge` allows it.
   ///
-  /// - Parameter completion: gets `.denied`, on the calling thread, if it does not.
+  /// - Parameter completion: gets `.denied` if it does not: on the calling thread, or, if that was found out under the
+  ///   lock, as completions are called.
   package func submit(_ write: EncodedWrite, judge: any WriteJudge, completion: Completion?) {
     if let refusal { return pipeline.report(refusal, completion) }
     pipeline.submit(write, judge: judge, completion: completion)

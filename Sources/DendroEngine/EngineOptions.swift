@@ -33,7 +33,7 @@ package struct EngineOptions: Sendable {
 
   /// Bytes of memory that admitted writes take until the disk has them, their completions included, above
   /// which a writer waits: on its thread, or, if it awaits its write, suspended. A batch has at most these
-  /// and one write more. Default: 64 MiB.
+  /// and one write more, beside what completions and blocks of transactions write, which does not wait. Default: 64 MiB.
   package var stallByteLimit = 64 << 20
 
   /// How long a batch without completions grows before it is committed. Otherwise the commit thread would be

@@ -14,7 +14,8 @@ extension EventHub {
   }
 
   /// Hands over what is due: dispatches a drain if there is work and no drain yet, resumes consumers and
-  /// frees states. The caller holds no other lock, since dispatching may wake a thread.
+  /// frees states. The caller holds neither the admission lock nor that of `.info`, since dispatching may wake a thread; a
+  /// turn holds that of the disk.
   func handOver() { perform(state.withLock { takeHandOver(&$0) }) }
 
   private struct HandOver: Sendable {

@@ -7,13 +7,14 @@ import Synchronization
 /// Turns commits into events, and delivers the events to the application.
 ///
 /// The way of an event, step by step, is in <doc:EventPath>. The engine calls `committed` on the writer's thread, under its
-/// admission lock. There the new states are only noted, O(1) for each sync point. A drain on the callback queue makes
+/// admission lock. There the new states are only noted: O(depth · log children) for each sync point, to find its node. A drain on the callback queue makes
 /// events of them, and calls the blocks, under no lock that a writer waits for.
 ///
 /// One drain runs at a time, so that even a concurrent queue keeps the order; one dispatch serves all work
 /// that arrives until the drain runs. A change of the callback queue takes effect between two blocks.
 /// Completions are work too, and come after the events of their writes. A `Subscription`, from which an
-/// asynchronous iterator reads (`QueryFeed`), gets the new node in step 1; the iterator makes its events.
+/// asynchronous iterator reads (`QueryFeed`), gets the new node as sync points do, when it is noted; the iterator
+/// makes its events.
 ///
 /// Locks: this one may be taken under the admission lock, never the other way round. Under neither is
 /// anything dispatched, nor anything freed that may be large or belongs to the application.

@@ -18,7 +18,8 @@ package final class SyncPoint: @unchecked Sendable {
   private var unneeded = EventGenerator.Unneeded()
   /// Makes the events. Only the running drain uses it, in the order of the work.
   let generator: SharedGenerator
-  /// The state that the queries saw last. Only the running drain changes it, once the first one is read.
+  /// The state of the last change that a drain has taken, of which its queries have seen the events or are about to. Only the
+  /// running drain changes it, once the first one is read.
   private(set) var seen: Node
   /// Whether that is all there is. Of a database that keeps in step with a server only a part may be known.
   private(set) var isSeenComplete: Bool

@@ -21,7 +21,10 @@ extension Database {
     let tell = { @Sendable [hub] in hub.enqueueAfterReads { continuation.finish() } }
     if let engine = try? usable() {
       // Behind the completions of all writes before.
-      engine.submit(.nothing) { _ in tell() }
+      if !engine.submitAtOnce(.nothing, completion: { _ in tell() }) {
+        // A task of its own, since a full disk may hold it up for long, and this one may be cancelled.
+        Task { await engine.submitSuspended(.nothing) { _ in tell() } }
+      }
     } else {
       tell()
     }

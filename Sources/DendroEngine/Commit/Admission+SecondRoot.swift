@@ -64,10 +64,12 @@ extension CommitPipeline {
 
   /// Submits a write once the log takes writes to the second root: for a completion, which may not wait. The head does not
   /// show it until then, and other writes may come before it, also those that the same completion submits next.
-  func submitBehindSecondRoot(_ write: EncodedWrite, _ completion: Completion?) {
+  func submitBehindSecondRoot(
+    _ write: EncodedWrite, _ judge: (any WriteJudge)?, _ completion: Completion?
+  ) {
     requestSecondRoot { [self] result in
       if case .failure(let error) = result { return report(error, completion) }
-      submit(write, completion: completion)
+      submit(write, judge: judge, completion: completion)
     }
   }
 

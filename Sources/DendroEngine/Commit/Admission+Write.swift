@@ -2,8 +2,8 @@ import DendroStorage
 import DendroTree
 
 extension Admission {
-  /// Admits one write: computes its server values, applies it to the head, gives it the next LSN, adds it to the open
-  /// batch and shows the observer what changed.
+  /// Admits one write: computes its server values, applies it to the head, gives it the next LSN, shows the observer
+  /// what changed, and adds it to the open batch.
   ///
   /// - Parameters:
   ///   - write: its pages are in memory.

@@ -3,8 +3,9 @@ import DendroTree
 
 /// The state that `AdmissionLock` guards: the head, the open batch, and whether writes are admitted.
 ///
-/// Writers call it on their own threads, turns between their calls of the disk. A value without
-/// locks, clock or files: the caller passes the time, and waits, wakes and reports as the results say.
+/// Writers call it on their own threads, turns between their calls of the disk. A value without clock or files, and without
+/// locks but for the one by which readers of the head and its writer meet (`HeadReaders`): the caller passes the time, and
+/// waits, wakes and reports as the results say.
 struct Admission: ~Copyable {
   let limits: Limits
   var head: Head
@@ -17,7 +18,7 @@ struct Admission: ~Copyable {
   var lastLSN: LogSequenceNumber
   /// The time of the last admitted write; times never decrease.
   var lastTime: Int64
-  /// The last write that the log has taken.
+  /// The last write that is in the log.
   var acknowledgedLSN: LogSequenceNumber
   var durableLSN: LogSequenceNumber
   /// The open batch: writes join it until a turn takes it.
@@ -191,7 +192,7 @@ struct Admission: ~Copyable {
   /// Whether the disk takes what is written.
   private var isRunning: Bool { if case .running = phase { true } else { false } }
 
-  /// Notes that the log has taken the batch in flight.
+  /// Notes that the batch in flight is in the log, and so acknowledged.
   ///
   /// - Parameters:
   ///   - taken: the batch. It gets back what would have undone it, since freeing that may take long.

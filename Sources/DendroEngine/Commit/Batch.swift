@@ -16,7 +16,7 @@ struct Batch: ~Copyable {
   var undo = UndoLog()
   /// How many writes of a database in memory there are, if the metrics count them.
   var countInMemory = 0
-  /// In the order of the calls; that of the barrier comes last.
+  /// In the order of the calls; that of the barrier, for which threads block, comes last.
   var completions: [PendingCompletion] = []
   /// Whether the batch is synchronized whatever the durability.
   var wantsSynchronize = false

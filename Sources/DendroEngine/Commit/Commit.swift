@@ -1,13 +1,15 @@
 package import DendroStorage
 package import DendroTree
 
-/// Receives every change of the head, in commit order, before the write is on the disk.
+/// Receives every change of the head, in commit order, before the write is on the disk. If the engine shows writes only once a
+/// shared log has them (`CoveredState`), the head is the covered one, and a change is that of a whole batch, after the shared
+/// log has it.
 package protocol CommitObserver: AnyObject, Sendable {
   /// Whether `committed` has anything to do at this moment with a write at this stored path, which is the common
   /// beginning of all that it changes. Asked under the admission lock, with every write.
   func wantsCommit(at storedPath: UnsafeRawBufferPointer) -> Bool
 
-  /// Called under the admission lock, on the writer's thread; for an undo on that of the turn. It has to
+  /// Called under the admission lock, on the writer's thread; for an undo or a covered batch on that of the turn. It has to
   /// be quick, and may call neither user code nor the engine.
   ///
   /// - Parameters:
@@ -33,11 +35,11 @@ extension CommitObserver {
   package func failed(_ error: EngineError) {}
 }
 
-/// One admitted write, or the undo of all writes that were not acknowledged.
+/// One admitted write, a batch that a shared log has, or the undo of all writes that were not acknowledged.
 package struct Commit {
-  /// The write that was admitted, or the oldest one that was undone.
+  /// The write that was admitted, the last one of the batch, or the oldest one that was undone.
   package let lsn: LogSequenceNumber
-  /// Milliseconds since 1970 at admission.
+  /// Milliseconds since 1970 at admission; of a batch or an undo, at the last admission.
   package let time: Int64
   /// Whether the writes were undone because the disk refused them; or the head was replaced as a whole, in an
   /// engine that follows another process.

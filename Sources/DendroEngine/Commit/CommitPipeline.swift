@@ -4,10 +4,10 @@ import Synchronization
 
 /// The way of a write from the call to its completion.
 ///
-/// Any thread may call it. A write is admitted on the caller's thread, under one short lock
-/// (`AdmissionLock`): applied to the head, numbered, shown to the observer, and encoded into the open batch.
-/// The commit thread (`GroupCommit`) then takes the whole batch, writes it to the disk and calls its
-/// completions, while the next batch grows. `TransactionRunner` admits the result of a transaction.
+/// Any thread may call it. A write is admitted on the caller's thread — one that is awaited on a thread of the pool — under one
+/// short lock (`AdmissionLock`): applied to the head, numbered, shown to the observer, and encoded into the open batch.
+/// A turn (`GroupCommit`) of the commit thread, or of a caller of `synchronize()`, then takes the whole batch, writes it to the
+/// disk and calls its completions, while the next batch grows. `TransactionRunner` admits the result of a transaction.
 final class CommitPipeline: Sendable {
   let options: EngineOptions
   let clock: any Clock
@@ -101,9 +101,9 @@ final class CommitPipeline: Sendable {
   ///
   /// - Parameter gate: holds the completions back.
   func submit(_ writes: BlockWrites, _ gate: CompletionGate? = nil) {
-    var permitted = permittedWaits()
-    permitted.transaction = false
-    writes.takeAll { write, completion in
+    writes.takeAll { write, judge, completion in
+      var permitted = permittedWaits(judge)
+      permitted.transaction = false
       submit(write, completion.map { gate?.holding($0) ?? $0 }, permitted)
     }
   }
@@ -123,7 +123,9 @@ final class CommitPipeline: Sendable {
         waitingWriterCount.subtract(1, ordering: .relaxed)
       case .secondRoot:
         // A completion cannot wait for the turn of which it is a part.
-        if groupCommit.isCommitting { return submitBehindSecondRoot(write, completion) }
+        if groupCommit.isCommitting {
+          return submitBehindSecondRoot(write, waits.judging?.judge, completion)
+        }
         do throws(EngineError) { try addSecondRoot() } catch { return report(error, completion) }
       }
     }
@@ -223,7 +225,7 @@ final class CommitPipeline: Sendable {
         report(refusal, completion)
         return nil
       case .followsTransaction(let writes):
-        if !writes.append(write, completion) {
+        if !writes.append(write, waits.judging?.judge, completion) {
           report(.tooManyWaiting(limit: BlockWrites.limit), completion)
         }
         return nil
@@ -316,9 +318,10 @@ final class CommitPipeline: Sendable {
     }
   }
 
+  /// A completion does not wait for the turn of which it is a part: its write waits for nothing any more.
   private func waitForDisk(_ waits: inout PermittedWaits) {
     if groupCommit.isCommitting {
-      waits = .none
+      waits = waits.none
     } else {
       stall.wait()
     }

@@ -5,7 +5,7 @@
 /// turn it looks at the open batch again, so no thread is woken for what is added meanwhile. While no thread has the
 /// turn, the state says which change of the open batch the commit thread is woken for.
 ///
-/// <doc:WritePath> has the tables. Under inline execution there are no turns.
+/// <doc:WritePath> has the tables. Under inline execution no thread has the turn: a turn begins and ends within one call.
 struct CommitSchedule {
   typealias Instant = ContinuousClock.Instant
 

@@ -8,15 +8,16 @@ extension GroupCommit {
   /// A full disk is only a pause if the log can be cut back to the last good record. Everything else
   /// poisons the engine.
   ///
+  /// - Parameter start: from where on the segment has the batch; nil if the append was refused.
   /// - Returns: the error that the completions get.
   func refuse(
-    _ batch: inout Batch, _ error: StorageError, isAppend: Bool, _ disk: DiskState?,
+    _ batch: inout Batch, _ error: StorageError, appendedFrom start: UInt64?, _ disk: DiskState?,
     _ effects: inout TurnEffects
   ) -> EngineError {
     guard let log = disk?.log else { preconditionFailure("what has refused is a log") }
     var isFull = false
     // A log that is poisoned has cut off what it could.
-    if isAppend, log.poison == nil {
+    if start == nil, log.poison == nil {
       do throws(StorageError) {
         try log.cutBack()
         isFull = error.isOutOfSpace
@@ -26,7 +27,7 @@ extension GroupCommit {
       }
     }
     if !isFull {
-      log.abandon(error, dropsUnsynchronized: options.durability == .everyCommit)
+      log.abandon(error, unacknowledgedFrom: start)
     }
     let durableLSN = log.durableUpTo
     let (refusal, isNews) = admission.withLockInTurn { admission in

@@ -122,7 +122,7 @@ final class GroupCommit: Sendable {
 
   /// Does what a turn ends with, without a lock.
   private func finish(_ effects: TurnEffects) {
-    // First: what a completion reports is counted.
+    // Before the completions: who learns of a failure by one of them finds it counted.
     if !effects.events.isEmpty { instrumentation.record(events: effects.events, metrics: []) }
     for pending in effects.completions { pending.completion(pending.result) }
     for (error, lsn) in effects.unreported { options.unreportedFailure?(error, lsn) }
@@ -167,10 +167,11 @@ final class GroupCommit: Sendable {
     _ batch: inout Batch, _ turn: CommitSchedule.Turn, _ appendTime: Duration?,
     _ disk: inout DiskState?, _ effects: inout TurnEffects
   ) -> EngineError? {
-    var isAppended = false
+    let end = disk?.log.segmentByteCount
+    var start: UInt64?
     do throws(StorageError) {
       try disk?.append(batch, delayedSince: turn.delayedSince)
-      isAppended = true
+      start = end
       var flush: Duration?
       if batch.wantsSynchronize || disk?.isSynchronizeDue(options) == true {
         flush = try disk?.synchronize()
@@ -191,7 +192,7 @@ final class GroupCommit: Sendable {
       return nil
     } catch {
       guard shared != nil else {
-        return refuse(&batch, error, isAppend: !isAppended, disk, &effects)
+        return refuse(&batch, error, appendedFrom: start, disk, &effects)
       }
       keep(&batch, withoutCopy: error, disk, &effects)
       return nil

@@ -30,6 +30,8 @@ package struct JudgedState: Sendable {
   /// comes between.
   package let wantsValidity: Bool
   private let write: EncodedWrite
+  /// The tree after the write, if it was made already.
+  private var made: Node?
 
   package init(_ head: HeadNode, _ write: EncodedWrite, time: Int64, wantsValidity: Bool = false) {
     self.head = head
@@ -48,8 +50,15 @@ package struct JudgedState: Sendable {
 
   /// The tree after the write.
   ///
-  /// - Complexity: that of the write.
-  package func after() -> Node { before.applying(write, time: time) }
+  /// - Complexity: that of the write, each time, unless the state was made `whole`.
+  package func after() -> Node { made ?? before.applying(write, time: time) }
+
+  /// The same with the tree after the write: for several judges.
+  package func whole() -> JudgedState {
+    var state = self
+    state.made = after()
+    return state
+  }
 }
 
 /// Whether a write may be made, and in which other states that is so too.
@@ -60,7 +69,7 @@ package struct Judgement: Sendable {
     case always
     /// The one that was judged.
     case onlyThere
-    /// Those in which what was seen is the same. It is called under the admission lock.
+    /// Those in which what was seen is the same. It is called under the admission lock: what takes long is `onlyThere`.
     case wherever(@Sendable (_ before: Node, _ after: () -> Node) -> Bool)
   }
 

@@ -57,7 +57,7 @@ extension GroupCommit {
     _ batch: inout Batch, withoutCopy error: StorageError, _ disk: DiskState?,
     _ effects: inout TurnEffects
   ) {
-    disk?.log.abandon(error, dropsUnsynchronized: false)
+    disk?.log.abandon(error, unacknowledgedFrom: nil)
     acknowledge(&batch, nil, disk, &effects)
     poison(error, &effects)
   }
@@ -76,7 +76,7 @@ extension GroupCommit {
       do throws(StorageError) {
         try disk?.append(records)
       } catch {
-        log.abandon(error, dropsUnsynchronized: false)
+        log.abandon(error, unacknowledgedFrom: nil)
         poison(error, &effects)
         return .storage(error)
       }

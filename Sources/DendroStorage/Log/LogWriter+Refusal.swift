@@ -39,16 +39,16 @@ extension LogWriter {
   ///
   /// - Parameters:
   ///   - cause: the error of every later call.
-  ///   - dropsUnsynchronized: whether unsynchronized writes were not acknowledged. They are cut off, if the
-  ///     disk still allows it, so that reopening finds the acknowledged writes and no more. The cut is not
+  ///   - start: from where on the segment has writes that were not acknowledged; nil if it has none. They are cut off,
+  ///     if the disk still allows it, so that reopening finds the acknowledged writes and no more. The cut is not
   ///     synchronized: a crash may leave a write that did not return, whole or not at all.
-  package func abandon(_ cause: StorageError, dropsUnsynchronized: Bool) {
+  package func abandon(_ cause: StorageError, unacknowledgedFrom start: UInt64?) {
     _ = poison(cause)
-    guard dropsUnsynchronized, offset > synchronizedOffset else { return }
+    guard let start, offset > start else { return }
     do {
       // If the lock was lost, another opener may have appended behind this writer's last record.
       try checkIdentity()
-      try file.truncate(to: synchronizedOffset, path: path)
+      try file.truncate(to: start, path: path)
     } catch {
       // Recovery decides about bytes that could not be cut.
     }

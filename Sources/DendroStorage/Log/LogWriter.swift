@@ -96,7 +96,7 @@ package final class LogWriter {
 
   // MARK: - Appending
 
-  /// Compresses a batch of writes into a record that waits for `write`.
+  /// Compresses the writes of one record, which waits for `write`.
   ///
   /// - `firstLSN`: one more than the last write staged.
   /// - `count`: writes in the payload, 1 or more.

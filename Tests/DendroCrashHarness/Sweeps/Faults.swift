@@ -162,9 +162,7 @@ package enum Faults {
     let received = run.tree
     if !run.reopen() { problems.append("not reopened") }
     // What a failed synchronize refused was taken out of the file, if that did not fail as well.
-    if case .failedSynchronize = one.fault.effect, !one.fault.isPermanent,
-      one.durability == .everyCommit, run.tree != received
-    {
+    if case .failedSynchronize = one.fault.effect, !one.fault.isPermanent, run.tree != received {
       problems.append("a refused write is back")
     }
     // What is acknowledged now survives a crash, whatever the first process left in the system's memory.

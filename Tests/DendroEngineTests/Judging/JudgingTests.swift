@@ -15,14 +15,21 @@ struct JudgingTests {
   private final class Judge: WriteJudge {
     let isBounded: Bool
     private let calls = Atomic<Int>(0)
+    private let areSame: @Sendable (_ call: Int) -> Bool
     private let body: @Sendable (_ call: Int, JudgedState) -> Judgement
 
-    init(isBounded: Bool, _ body: @escaping @Sendable (_ call: Int, JudgedState) -> Judgement) {
+    /// - Parameter areSame: whether the rules are those of the call, which was the last one.
+    init(
+      isBounded: Bool, areSame: @escaping @Sendable (_ call: Int) -> Bool = { _ in true },
+      _ body: @escaping @Sendable (_ call: Int, JudgedState) -> Judgement
+    ) {
       self.isBounded = isBounded
+      self.areSame = areSame
       self.body = body
     }
 
     var callCount: Int { calls.load(ordering: .relaxed) }
+    var isCurrent: Bool { areSame(callCount) }
 
     func judge(_ state: JudgedState) -> Judgement {
       body(calls.wrappingAdd(1, ordering: .relaxed).newValue, state)
@@ -110,6 +117,107 @@ struct JudgingTests {
     #expect(submit(engine, Self.write("n", 1), judge) == .failure(.denied))
     #expect(judge.callCount == 2)
     #expect(engine.head.lsn == LogSequenceNumber(1))
+  }
+
+  @Test("a judgement of one state alone is none of the next one", arguments: [true, false])
+  func onlyThere(isBounded: Bool) {
+    let engine = Engine.inMemory(options: .inline)
+    let judge = Judge(isBounded: isBounded) { call, _ in
+      if call == 1 { engine.submit(Self.write("m", 1), completion: nil) }
+      return Judgement(isAllowed: call == 1, .onlyThere)
+    }
+    #expect(submit(engine, Self.write("n", 1), judge) == .failure(.denied))
+    #expect(judge.callCount == 2)
+    #expect(engine.head.lsn == LogSequenceNumber(1))
+  }
+
+  @Test("a write that was allowed by rules that have changed is judged by the new ones")
+  func otherRules() {
+    let engine = Engine.inMemory(options: .inline)
+    let judge = Judge(isBounded: true, areSame: { $0 > 1 }) { call, _ in
+      Judgement(isAllowed: call == 1, .always)
+    }
+    #expect(submit(engine, Self.write("n", 1), judge) == .failure(.denied))
+    #expect(judge.callCount == 2)
+    #expect(engine.head.lsn == .zero)
+  }
+
+  @Test("the third judgement of a bounded judge may deny the write")
+  func deniedUnderLock() {
+    let engine = Engine.inMemory(options: .inline)
+    let judge = Judge(isBounded: true) { call, _ in
+      if call <= 2 { engine.submit(Self.write("m", Int64(call)), completion: nil) }
+      return Judgement(isAllowed: call <= 2, .onlyThere)
+    }
+    #expect(submit(engine, Self.write("n", 1), judge) == .failure(.denied))
+    #expect(judge.callCount == 3)
+    #expect(engine.head.lsn == LogSequenceNumber(2))
+  }
+
+  @Test("a completion's write is judged, though it does not wait for a busy disk")
+  func inCompletion() throws {
+    let held = HeldDisk()
+    var options = EngineOptions()
+    options.stallByteLimit = 1
+    let engine = try Engine.open(at: "/db", options: options, environment: held.environment)
+    let outcome = Outcome()
+    engine.submit(Self.write("first", 1)) { _ in
+      engine.submit(Self.write("second", 1), completion: nil)
+      engine.submit(
+        Self.write("n", 1), judge: FixedJudge(isAllowed: false), completion: outcome.take)
+    }
+    #expect(outcome.wait() == .failure(.denied))
+    try engine.synchronize()
+    #expect(Self.value(engine.head.root, "second") == 1)
+    #expect(Self.value(engine.head.root, "n") == 0)
+    try engine.close()
+  }
+
+  @Test("a completion's write is judged, though it waits for a segment that has the second root")
+  func behindSecondRoot() throws {
+    let engine = try Engine.open(at: "/db", environment: SimulatedDisk(seed: 1).environment)
+    let outcome = Outcome()
+    engine.submit(Self.write("first", 1)) { _ in
+      engine.submit(
+        EncodedWrite(Self.write("n", 1), system: Self.write("kept", 1)),
+        judge: FixedJudge(isAllowed: false), completion: outcome.take)
+    }
+    #expect(outcome.wait() == .failure(.denied))
+    try engine.synchronize()
+    #expect(Self.value(engine.head.root, "n") == 0)
+    try engine.close()
+  }
+
+  @Test("what a transaction's block writes is judged")
+  func inBlock() throws {
+    let engine = Engine.inMemory(options: .inline)
+    let place = try Path(parsing: "t")
+    let outcome = Outcome()
+    engine.transact(at: place, refused: { _ in }) { _ in
+      engine.submit(
+        Self.write("n", 1), judge: FixedJudge(isAllowed: false), completion: outcome.take)
+      return TransactionDecision(Draft(.set(place, Node(.integer(1))))) { _ in }
+    }
+    engine.pump()
+    #expect(outcome.wait() == .failure(.denied))
+    #expect(Self.value(engine.head.root, "t") == 1)
+    #expect(Self.value(engine.head.root, "n") == 0)
+  }
+
+  /// The outcome of a write that has a completion.
+  private final class Outcome: Sendable {
+    private let result = Mutex<Result<LogSequenceNumber?, EngineError>?>(nil)
+    private let isThere = DispatchSemaphore(value: 0)
+
+    func take(_ result: Result<LogSequenceNumber?, EngineError>) {
+      self.result.withLock { $0 = result }
+      isThere.signal()
+    }
+
+    func wait() -> Result<LogSequenceNumber?, EngineError>? {
+      isThere.wait()
+      return result.withLock { $0 }
+    }
   }
 
   @Test("the third judgement of a bounded judge is made while no write is admitted")
