@@ -28,7 +28,12 @@ struct RacingWritersTests {
         "used": {
           ".validate": "newData.val() <= 10 && newData.val() === (data.exists() ? data.val() : 0) + 1"
         }
-      }}
+      }},
+      // A rule that looks at nothing but the sum.
+      "sum": {
+        ".write": "newData.child('by').val() === auth.uid",
+        "n": {".validate": "newData.val() % 3 !== 0"}
+      }
     }}
     """
   private static let clientCount = 8
@@ -148,10 +153,11 @@ struct RacingWritersTests {
 
     /// - Returns: whether it was let in.
     func write() throws -> Bool {
-      switch generator.below(3) {
+      switch generator.below(5) {
       case 0: try count()
       case 1: try first()
-      default: try use()
+      case 2: try use()
+      default: try add()
       }
     }
 
@@ -177,6 +183,12 @@ struct RacingWritersTests {
       let isAccepted = try put("m", "/pools/p\(pool)", "{\(members)}")
       if !isAccepted { pool += 1 }
       return isAccepted
+    }
+
+    private func add() throws -> Bool {
+      let delta = 1 + generator.below(2)
+      let members = "\"n\":{\".sv\":{\"increment\":\(delta)}},\"by\":\"\(name)\""
+      return try put("m", "/sum", "{\(members)}")
     }
 
     private func put(_ action: String, _ path: String, _ data: String) throws -> Bool {

@@ -170,6 +170,33 @@ struct RulesFileTests {
     }
   }
 
+  @Test(
+    "a client may leave with many operations: they are judged as one write", .timeLimit(.minutes(5))
+  )
+  func manyOperations() async throws {
+    let rules = """
+      {"rules": {".read": true, "$uid": {".write": true, ".validate": "newData.hasChildren(['k0'])",
+        "$key": {".validate": "newData.isNumber()"}}, "other": {".write": true}}}
+      """
+    try await serving { served in
+      let http = try served.client()
+      #expect(try http("PUT", "/.settings/rules.json", rules, Self.owner).status == 200)
+      let count = 30_000
+      let members = (0..<count).map { "\"k\($0)\":\($0)" }.joined(separator: ",")
+      func leave() throws -> String {
+        let client = try WebSocketClient(served)
+        #expect(
+          try client("om", "{\"p\":\"/ann\",\"d\":{\(members)}}") == ["{\"s\":\"ok\",\"d\":\"\"}"])
+        return client.session
+      }
+      let session = try leave()
+      // It is let in once the last write of its session before is made.
+      let next = try WebSocketClient(served, "/.ws?v=5&ns=app&ls=\(session)")
+      #expect(
+        try next("g", "{\"p\":\"/ann/k\(count - 1)\"}") == ["{\"s\":\"ok\",\"d\":\(count - 1)}"])
+    }
+  }
+
   @Test("what is registered for the end is judged together, and by itself if that is denied")
   func joint() async throws {
     let rules = """

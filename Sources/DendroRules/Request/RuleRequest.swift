@@ -27,8 +27,8 @@ public struct RuleRequest: Sendable {
   public var auth: RuleAuth?
   /// `now`: milliseconds since 1970. The same number that server timestamps of the write became.
   public var now: Int64
-  /// Whether the write had server values. What rules see of it then depends on the moment and on what was
-  /// stored, so observations include it.
+  /// Whether the write had server values, increments included. What rules see of it then depends on the moment and on what
+  /// was stored, so observations include it.
   public var hasServerValues = false
 
   package init(_ locations: [Location], query: RuleQuery?, auth: RuleAuth?, now: Int64) {

@@ -3,9 +3,12 @@ import DendroPlatform
 
 /// Reads a file that may not be larger than a limit.
 enum BoundedFile {
+  /// `contents`, or what a test has in its place.
+  typealias Reader = @Sendable (_ path: String, _ byteLimit: Int, _ followsLink: Bool) -> [UInt8]?
+
   /// - Parameter followsLink: whether the last part of the path may be a symbolic link.
   /// - Returns: nil if the file cannot be read as a whole, or has more bytes than the limit.
-  static func contents(of path: String, byteLimit: Int, followsLink: Bool) -> [UInt8]? {
+  @Sendable static func contents(of path: String, byteLimit: Int, followsLink: Bool) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW))
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }

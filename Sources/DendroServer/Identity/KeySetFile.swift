@@ -4,22 +4,31 @@ import Synchronization
 final class KeySetFile: KeySource {
   private let path: String
   private let report: @Sendable (String) -> Void
+  private let reader: BoundedFile.Reader
   private let state: Mutex<State>
 
   private struct State {
     var keys: KeySet
     /// Of the file from which the keys are.
     var version: FileVersion
+    /// Of a file that can be read and has no keys: it is not read for each token.
+    var unusable: FileVersion?
     /// Why the file could not be used at the last refresh; nil if it could.
     var refusal: String?
     /// Whether that was said.
     var isReported = false
   }
 
-  init(_ path: String, report: @escaping @Sendable (String) -> Void) throws(DatabaseServerError) {
+  /// - Parameter reader: how the file is read.
+  init(
+    _ path: String, reader: @escaping BoundedFile.Reader = BoundedFile.contents,
+    report: @escaping @Sendable (String) -> Void
+  ) throws(DatabaseServerError) {
     self.path = path
+    self.reader = reader
     self.report = report
-    guard let version = FileVersion(of: path), let bytes = Self.contents(of: path) else {
+    guard let version = FileVersion(of: path), let bytes = reader(path, KeySet.byteLimit, true)
+    else {
       throw DatabaseServerError(Self.unreadable(path))
     }
     guard let keys = KeySet(bytes) else { throw DatabaseServerError(Self.unusable(path)) }
@@ -39,8 +48,12 @@ final class KeySetFile: KeySource {
   private func look(_ state: inout State) -> String? {
     guard let version = FileVersion(of: path) else { return Self.unreadable(path) }
     if version == state.version { return nil }
-    guard let bytes = Self.contents(of: path) else { return Self.unreadable(path) }
-    guard let keys = KeySet(bytes) else { return Self.unusable(path) }
+    if version == state.unusable { return Self.unusable(path) }
+    guard let bytes = reader(path, KeySet.byteLimit, true) else { return Self.unreadable(path) }
+    guard let keys = KeySet(bytes) else {
+      state.unusable = version
+      return Self.unusable(path)
+    }
     state.keys = keys
     state.version = version
     return nil
@@ -69,9 +82,5 @@ final class KeySetFile: KeySource {
 
   private static func unusable(_ path: String) -> String {
     "\(path) has no public RSA key of at least 2048 bits"
-  }
-
-  private static func contents(of path: String) -> [UInt8]? {
-    BoundedFile.contents(of: path, byteLimit: KeySet.byteLimit, followsLink: true)
   }
 }

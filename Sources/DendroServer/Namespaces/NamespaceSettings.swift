@@ -11,6 +11,8 @@ import Synchronization
 final class NamespaceSettings: Sendable {
   private let engine: Engine
   private let state: Mutex<State>
+  /// Held while the second root is looked at for what others have put. Taken before the lock of the state.
+  private let looks = Mutex(())
   /// Whether rules have changed that `refresh()` has not told.
   private let hasChanged = Atomic<Bool>(false)
 
@@ -18,6 +20,19 @@ final class NamespaceSettings: Sendable {
     /// The texts, as children of one node.
     var pages: Node
     var rules: RuleSet?
+    /// How often this server has put something.
+    var putCount = 0
+
+    /// Takes over the texts of others.
+    ///
+    /// - Returns: whether the rules have changed.
+    mutating func take(_ pages: Node) -> Bool {
+      if pages.isIdentical(to: self.pages) || pages == self.pages { return false }
+      self.pages = pages
+      if NamespaceSettings.text(NamespaceSettings.rulesName, pages) == rules?.text { return false }
+      rules = NamespaceSettings.rules(pages)
+      return true
+    }
   }
 
   /// The names that there are.
@@ -62,6 +77,7 @@ final class NamespaceSettings: Sendable {
       if case .failure(let error) = result { return completion(error) }
       // Completions come in the order of the writes: the last one wins here as it does on the disk.
       state.withLock { state in
+        state.putCount += 1
         state.pages.graft(Node(.string(text)), at: Path.root.appending(Self.key(name)))
         if name == Self.rulesName { state.rules = rules ?? RuleSet(compiling: text) }
       }
@@ -85,14 +101,14 @@ final class NamespaceSettings: Sendable {
 
   private func lookAgain() -> Bool {
     guard engine.isReadOnly || engine.sharedLog != nil else { return false }
-    let pages = engine.systemNode(at: Self.root)
-    return state.withLock { state in
-      if pages.isIdentical(to: state.pages) || pages == state.pages { return false }
-      state.pages = pages
-      let old = state.rules
-      if Self.text(Self.rulesName, pages) == old?.text { return false }
-      state.rules = Self.rules(pages)
-      return true
+    // One look at a time, and no put meanwhile: older settings never take the place of newer ones.
+    return looks.withLock { _ in
+      while true {
+        let putCount = state.withLock { $0.putCount }
+        let pages = engine.systemNode(at: Self.root)
+        let isChanged = state.withLock { $0.putCount == putCount ? $0.take(pages) : nil }
+        if let isChanged { return isChanged }
+      }
     }
   }
 

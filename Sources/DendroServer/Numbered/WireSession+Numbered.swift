@@ -26,14 +26,17 @@ extension WireSession {
     case .new: break
     case .running:
       // What the client has sent behind it is not made before it.
-      state.withLock { $0.isWaiting = true }
+      let wasWaiting = state.withLock { state in
+        defer { state.isWaiting = true }
+        return state.isWaiting
+      }
       let isRunning = results.wait(for: id) { [self] outcome in
         answerAgain(number, outcome)
         performWaiting()
       }
       if isRunning { return false }
-      // It has ended meanwhile.
-      state.withLock { $0.isWaiting = false }
+      // It has ended meanwhile. If this message is one of those that have waited, others may still do.
+      state.withLock { $0.isWaiting = wasWaiting }
       return write(draft, at: path, if: condition, writeNumber, digest, number)
     case .answered(let outcome):
       // What is there may not be durable yet.

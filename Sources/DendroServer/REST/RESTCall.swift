@@ -381,9 +381,9 @@ struct RESTCall: Sendable {
       if etag == expected {
         transact(draft, judge, at: place, key: key, in: namespace) { $0 == seen }
       } else {
-        namespace.hub.afterEvents(isShort: false) {
-          exchange.finish(preconditionFailed(seen, etag))
-        }
+        // Its size is looked at here: listeners wait for what is behind their events.
+        let answer = preconditionFailed(seen, etag)
+        namespace.hub.afterEvents(isShort: false) { exchange.finish(answer) }
       }
     }
   }

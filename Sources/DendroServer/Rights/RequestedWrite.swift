@@ -15,6 +15,8 @@ final class RequestedWrite: WriteJudge {
   private let wantsTrace: Bool
   /// Whether the client learns what was there, and so has to be allowed to read it.
   private let alsoReads: Bool
+  /// Whether what rules see of it may be something else in another state.
+  private let dependsOnState: Bool
   let last = LastVerdict()
 
   init(
@@ -28,6 +30,7 @@ final class RequestedWrite: WriteJudge {
     self.identity = identity
     self.wantsTrace = wantsTrace
     self.alsoReads = alsoReads
+    dependsOnState = write.withView { $0.dependsOnState }
   }
 
   /// The last verdict.
@@ -57,9 +60,11 @@ final class RequestedWrite: WriteJudge {
       return Judgement(isAllowed: false, .always)
     }
     var request = RuleRequest(locations, query: nil, auth: identity.auth, now: state.time)
-    request.hasServerValues = write.facts.hasServerValues
+    request.hasServerValues = dependsOnState
     var details: RuleDetails = wantsTrace ? .trace : []
-    if state.wantsValidity { details.insert(.observations) }
+    // Whether they still hold is looked at under the admission lock.
+    let isObserving = state.wantsValidity && write.isShort
+    if isObserving { details.insert(.observations) }
     var ofLeaf: RuleVerdict?
     _ = state.withLeaf { leaf, path in
       ofLeaf = rules.decide(
@@ -79,7 +84,7 @@ final class RequestedWrite: WriteJudge {
       AuthorizationVerdict(
         isAllowed ? .allow : .deny, trace: (reading ?? verdict).trace?.description),
       by: set)
-    guard state.wantsValidity else {
+    guard isObserving else {
       return Judgement(isAllowed: isAllowed, .onlyThere, dependsOnTime: true)
     }
     let observations = [verdict.observations, reading?.observations].compactMap(\.self)
@@ -90,7 +95,7 @@ final class RequestedWrite: WriteJudge {
           $0.hold(data: before, newData: $0.includeNewData ? after() : nil)
         }
       },
-      dependsOnTime: request.hasServerValues
+      dependsOnTime: write.facts.hasServerValues
         || observations.contains { $0.inputs.contains(.now) })
   }
 

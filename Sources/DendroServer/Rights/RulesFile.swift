@@ -7,28 +7,39 @@ final class RulesFile: RuleSource {
   let name: String
   private let path: String
   private let report: @Sendable (String) -> Void
+  private let reader: BoundedFile.Reader
   private let state: Mutex<State>
 
   private struct State {
     var current: RuleSet
+    /// Of the file at the last look.
     var version: FileVersion?
+    /// Why it could not be read then; nil if it could.
+    var refusal: Unreadable?
   }
 
-  init(_ path: String, _ report: @escaping @Sendable (String) -> Void) {
+  /// - Parameter reader: how the file is read.
+  init(
+    _ path: String, reader: @escaping BoundedFile.Reader = BoundedFile.contents,
+    _ report: @escaping @Sendable (String) -> Void
+  ) {
     self.path = path
+    self.reader = reader
     self.report = report
     name = "the file \(path)"
     let version = FileVersion(of: path)
     let first: RuleSet
     let reason: String
+    var refusal: Unreadable?
     do throws(Unreadable) {
-      first = RuleSet(compiling: try Self.text(of: path))
+      first = RuleSet(compiling: try Self.text(of: path, reader))
       reason = "is broken: \(Self.sentence(first.failure))"
     } catch {
       first = RuleSet(compiling: "")
       reason = error.reason
+      refusal = error
     }
-    state = Mutex(State(current: first, version: version))
+    state = Mutex(State(current: first, version: version, refusal: refusal))
     guard first.rules == nil else { return }
     report("\(name) \(reason) Until it is mended, only administrators may read and write.")
   }
@@ -37,16 +48,23 @@ final class RulesFile: RuleSource {
 
   func refresh() -> Bool {
     let version = FileVersion(of: path)
-    let (old, isSame) = state.withLock { state in
-      defer { state.version = version }
-      return (state.current, state.version == version)
+    let (old, isSame, refusal) = state.withLock { state in
+      defer {
+        state.version = version
+        state.refusal = nil
+      }
+      return (state.current, state.version == version, state.refusal)
     }
-    if isSame { return false }
+    // What could not be read may be readable now, though nothing of it has changed: the process may have had no descriptor.
+    if isSame, refusal == nil { return false }
     let text: String
     do throws(Unreadable) {
-      text = try Self.text(of: path)
+      text = try Self.text(of: path, reader)
     } catch {
-      report("\(name) \(error.reason) \(Self.consequence(old))")
+      state.withLock { $0.refusal = error }
+      if !isSame || error != refusal {
+        report("\(name) \(error.reason) \(Self.consequence(old))")
+      }
       return false
     }
     if text == old.text, old.rules != nil { return false }
@@ -72,13 +90,15 @@ final class RulesFile: RuleSource {
   }
 
   /// Why there is no text.
-  private struct Unreadable: Error {
+  private struct Unreadable: Error, Equatable {
     let reason: String
   }
 
-  private static func text(of path: String) throws(Unreadable) -> String {
+  private static func text(
+    of path: String, _ reader: BoundedFile.Reader
+  ) throws(Unreadable) -> String {
     let limit = RuleLimits.textBytes
-    guard let bytes = BoundedFile.contents(of: path, byteLimit: limit, followsLink: true) else {
+    guard let bytes = reader(path, limit, true) else {
       throw Unreadable(
         reason: FileVersion(of: path).map { $0.byteCount > limit } ?? false
           ? "has more than \(limit) bytes." : "cannot be read.")

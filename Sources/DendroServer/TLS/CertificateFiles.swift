@@ -4,13 +4,16 @@ import Synchronization
 final class CertificateFiles: Sendable {
   private let options: TLSOptions
   private let report: @Sendable (String) -> Void
+  private let reader: BoundedFile.Reader
   private let state: Mutex<State>
   private static let byteLimit = 1 << 20
 
   private struct State {
     var certificate: ServerCertificate
-    /// Of what was read last.
+    /// Of the files that it was read from.
     var known: Versions
+    /// Why others could not be taken at the last look; nil if there are none.
+    var refusal: String?
     /// What was seen at the last look; nil if a file was not there.
     var seen: Versions?
     /// How often in succession a file was not there.
@@ -32,15 +35,19 @@ final class CertificateFiles: Sendable {
     }
   }
 
-  /// - Parameter now: in seconds since 1970.
+  /// - Parameters:
+  ///   - now: in seconds since 1970.
+  ///   - reader: how a file is read.
   init(
     _ options: TLSOptions, now: Int64 = systemSeconds(),
+    reader: @escaping BoundedFile.Reader = BoundedFile.contents,
     report: @escaping @Sendable (String) -> Void
   ) throws(DatabaseServerError) {
     self.options = options
     self.report = report
+    self.reader = reader
     let versions = Versions(options)
-    let certificate = try Self.read(options)
+    let certificate = try Self.read(options, reader)
     guard let versions else {
       throw DatabaseServerError("the files of the certificate have vanished")
     }
@@ -89,30 +96,40 @@ final class CertificateFiles: Sendable {
     let isNew = state.withLock { state in
       defer { state.seen = versions }
       state.missingCount = 0
-      guard versions == state.seen, versions != state.known else { return false }
-      state.known = versions
-      return true
+      if versions == state.known { state.refusal = nil }
+      return versions == state.seen && versions != state.known
     }
     guard isNew else { return }
     do throws(DatabaseServerError) {
-      let certificate = try Self.read(options)
+      let certificate = try Self.read(options, reader)
       state.withLock { state in
         state.certificate = certificate
+        state.known = versions
+        state.refusal = nil
         state.isExpiryReported = false
       }
     } catch {
-      report("the certificate of before stays: \(error.message)")
+      // Tried again at the next look: what cannot be read now may be readable then, though nothing of it has changed.
+      let isNews = state.withLock { state in
+        defer { state.refusal = error.message }
+        return state.refusal != error.message
+      }
+      if isNews { report("the certificate of before stays: \(error.message)") }
     }
   }
 
-  private static func read(_ options: TLSOptions) throws(DatabaseServerError) -> ServerCertificate {
+  private static func read(
+    _ options: TLSOptions, _ reader: BoundedFile.Reader
+  ) throws(DatabaseServerError) -> ServerCertificate {
     try ServerCertificate(
-      try contents(of: options.certificateFile), from: options.certificateFile,
-      key: try contents(of: options.keyFile), from: options.keyFile)
+      try contents(of: options.certificateFile, reader), from: options.certificateFile,
+      key: try contents(of: options.keyFile, reader), from: options.keyFile)
   }
 
-  private static func contents(of path: String) throws(DatabaseServerError) -> [UInt8] {
-    guard let bytes = BoundedFile.contents(of: path, byteLimit: byteLimit, followsLink: true) else {
+  private static func contents(
+    of path: String, _ reader: BoundedFile.Reader
+  ) throws(DatabaseServerError) -> [UInt8] {
+    guard let bytes = reader(path, byteLimit, true) else {
       throw DatabaseServerError("\(path) cannot be read")
     }
     return bytes

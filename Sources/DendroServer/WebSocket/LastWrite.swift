@@ -127,23 +127,37 @@ private final class JointJudge: WriteJudge {
   init(_ judges: [RequestedWrite]) { self.judges = judges }
 
   /// A client may have registered many.
-  var isBounded: Bool { judges.count <= 16 && judges.allSatisfy(\.isBounded) }
+  private var areFew: Bool { judges.count <= 16 }
+
+  var isBounded: Bool { areFew && judges.allSatisfy(\.isBounded) }
 
   var isCurrent: Bool { judges.allSatisfy(\.isCurrent) }
 
   func judge(_ state: JudgedState) -> Judgement {
+    // All of them see the same tree after the write, whose size may be that of all of them.
+    let state = judges.count > 1 ? state.whole() : state
     let judgements = judges.map { $0.judge(state) }
     let hold = judgements.compactMap {
       judgement -> (@Sendable (Node, () -> Node) -> Bool)? in
       if case .wherever(let hold) = judgement.validity { hold } else { nil }
     }
-    let isOnlyThere = judgements.contains {
-      if case .onlyThere = $0.validity { true } else { false }
-    }
+    let isOnlyThere =
+      !areFew
+      || judgements.contains { if case .onlyThere = $0.validity { true } else { false } }
     return Judgement(
       isAllowed: judgements.allSatisfy(\.isAllowed),
       isOnlyThere
-        ? .onlyThere : .wherever { before, after in hold.allSatisfy { $0(before, after) } },
+        ? .onlyThere
+        : .wherever { before, after in
+          var made: Node?
+          func once() -> Node {
+            if let made { return made }
+            let node = after()
+            made = node
+            return node
+          }
+          return hold.allSatisfy { $0(before, once) }
+        },
       dependsOnTime: judgements.contains(where: \.dependsOnTime))
   }
 }

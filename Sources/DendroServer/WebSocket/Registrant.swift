@@ -80,8 +80,8 @@ extension Registrant {
 struct Registrants: Sendable {
   /// In the order in which they came.
   private(set) var all: [Registrant] = []
-  /// Their numbers, at the highest places that they have.
-  private var places: [Path: Int] = [:]
+  /// Their numbers, where it is not the first one.
+  private var places = PlaceNumbers()
 
   /// The most that a session may have.
   static let countMax = 64
@@ -97,20 +97,12 @@ struct Registrants: Sendable {
   /// Notes what a registrant has registered.
   mutating func note(_ draft: Draft, _ number: Int) {
     if number == 0, places.isEmpty { return }
-    for location in draft.locations { note(location.path, number) }
-  }
-
-  private mutating func note(_ path: Path, _ number: Int) {
-    // What it replaces is there no longer.
-    places = places.filter { !path.isPrefix(of: $0.key) }
-    if number != self.number(at: path) { places[path] = number }
+    // What was at such a place or below is replaced.
+    for location in draft.locations { places.set(location.path, to: number, ground: 0) }
   }
 
   /// The number of who has registered what is at a location.
-  func number(at path: Path) -> Int {
-    if places.isEmpty { return 0 }
-    return (0...path.count).reversed().lazy.compactMap { places[path.prefix($0)] }.first ?? 0
-  }
+  func number(at path: Path) -> Int { places[path] ?? 0 }
 
   /// Who has registered what is at a location; nil if that is not known.
   subscript(_ path: Path) -> Registrant? {

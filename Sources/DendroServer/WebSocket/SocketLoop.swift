@@ -47,8 +47,9 @@ final class SocketLoop: @unchecked Sendable {
   private var sockets: [Int32: Socket] = [:]
   /// Those that wait for a turn, each once. Some may have been closed, or want no turn any more.
   private var turns = Queue<any Client>()
-  /// The memory of clients' send buffers between their turns: those that wait need none.
-  private var spare: [UInt8] = []
+  /// The memory of clients' send buffers between their turns: those that wait need none. Under a lock, since clients that come
+  /// while the loop ends are ended on the threads that bring them.
+  private let spare = Mutex<[UInt8]>([])
 
   private struct Socket {
     let client: any Client
@@ -231,11 +232,11 @@ final class SocketLoop: @unchecked Sendable {
     return true
   }
 
-  /// Lends memory to a client's buffer for its turn. Called on the loop's thread, as `takeBack`.
-  func lend(to buffer: inout SendBuffer) { buffer.borrow(&spare) }
+  /// Lends memory to a client's buffer for its turn.
+  func lend(to buffer: inout SendBuffer) { spare.withLock { buffer.borrow(&$0) } }
 
   /// Takes the memory of a buffer that is empty.
-  func takeBack(from buffer: inout SendBuffer) { buffer.giveBack(&spare) }
+  func takeBack(from buffer: inout SendBuffer) { spare.withLock { buffer.giveBack(&$0) } }
 
   /// Waits for the socket no more. Called on the loop's thread, before the socket is closed.
   func forget(_ descriptor: Int32) { dendro_poll_remove(poll, descriptor) }

@@ -35,7 +35,7 @@ package final class EncodedWrite: @unchecked Sendable {
     logByteCount = trees.isEmpty ? body.count : 0
   }
 
-  /// Makes the set of a branch whose bytes are long: its pages are made here, and not when it is applied.
+  /// Makes a set whose bytes are long, of a branch or a string: its pages are made here, and not when it is applied.
   convenience init(setting bytes: UnsafeRawBufferPointer, at path: Path) {
     var next = bytes.baseAddress.unsafelyUnwrapped
     let tree = BodyBytes.node(&next, [], hasOrderedChildren: true)

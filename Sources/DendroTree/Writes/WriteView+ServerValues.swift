@@ -17,6 +17,24 @@ extension WriteView {
     target.append(UnsafeRawBufferPointer(start: copied, count: start + body.count - copied))
   }
 
+  /// Whether what it writes depends on what is there, or on the moment: whether it has increments or server values.
+  ///
+  /// - Complexity: O(1), but for an update O(bytes of the body).
+  package var dependsOnState: Bool {
+    if facts.hasServerValues { return true }
+    guard kind == .update else { return kind == .increment }
+    if body.isEmpty { return false }
+    let room = UnsafeMutableRawPointer.allocate(
+      byteCount: EntryReader.pathByteCountMax, alignment: 8)
+    defer { room.deallocate() }
+    var entries = EntryReader(body, path: room, baseByteCount: 0)
+    while entries.advance() {
+      if entries.kind == .increment { return true }
+      entries.next = BodyBytes.valueEnd(entries.kind, entries.next)
+    }
+    return false
+  }
+
   /// The server values in the body, in the order of their bytes.
   ///
   /// - Complexity: O(bytes of the body).
