@@ -53,6 +53,24 @@ enum Interruption {
     return result
   }
 
+  /// Waits until standard input can be read.
+  ///
+  /// - Returns: false if a signal has come, also if that was before the call.
+  static func waitForInput() -> Bool {
+    var signals = sigset_t()
+    var before = sigset_t()
+    sigemptyset(&signals)
+    for number in [SIGINT, SIGTERM] { sigaddset(&signals, number) }
+    // From looking whether a signal has come until waiting, none comes.
+    pthread_sigmask(SIG_BLOCK, &signals, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    if isRequested { return false }
+    // A set of descriptors with the first one, 0.
+    var input = fd_set()
+    withUnsafeMutableBytes(of: &input) { $0[0] = 1 }
+    return pselect(1, &input, nil, nil, nil, &before) > 0
+  }
+
   /// Forgets a signal: the next one ends the process at once again.
   static func reset() {
     signalNumber.store(0, ordering: .relaxed)

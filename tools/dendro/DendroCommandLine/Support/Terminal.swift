@@ -103,8 +103,12 @@ final class Terminal {
     }
     if isRehearsal { return }
     Progress.wipe()
-    write("\(question) Continue? [y/N] ".filled(to: Platform.columnCount(2) - 3))
-    let answer = try Interruption.noting(SIGINT, Self.answer)
+    let text = "\(question) Continue? [y/N] ".filled(to: Platform.columnCount(2) - 3)
+    // Whoever reads the question may answer it with Ctrl-C at once.
+    let answer = try Interruption.noting(SIGINT) {
+      write(text)
+      return Self.answer()
+    }
     guard ["y", "yes"].contains(answer.lowercased()) else {
       throw Failure(.problem, "nothing was done")
     }
@@ -115,7 +119,9 @@ final class Terminal {
   private static func answer() -> String {
     var bytes: [UInt8] = []
     var byte: UInt8 = 0
-    while read(0, &byte, 1) == 1, byte != UInt8(ascii: "\n") { bytes.append(byte) }
+    while Interruption.waitForInput(), read(0, &byte, 1) == 1, byte != UInt8(ascii: "\n") {
+      bytes.append(byte)
+    }
     if byte != UInt8(ascii: "\n") { write("\n") }
     return String(decoding: bytes, as: UTF8.self)
   }

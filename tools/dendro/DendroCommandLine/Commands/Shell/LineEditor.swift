@@ -49,11 +49,18 @@ struct LineEditor {
   func line(_ prompt: String) -> String? {
     // Without SA_RESTART: the library gives up its wait for a key, and the line. Otherwise the signal ends the
     // process, as it does while a verb runs.
-    Interruption.handle(SIGINT) { _ in LineEditor.wasInterrupted.store(true, ordering: .relaxed) }
-    defer { signal(SIGINT, SIG_DFL) }
+    Interruption.handle(SIGINT) { _ in
+      LineEditor.wasInterrupted.store(true, ordering: .relaxed)
+      // If the library was just about to wait, this ends its wait.
+      alarm(1)
+    }
+    Interruption.handle(SIGALRM) { _ in }
+    defer { for number in [SIGINT, SIGALRM] { signal(number, SIG_DFL) } }
     while true {
       Self.wasInterrupted.store(false, ordering: .relaxed)
-      if let line = readline(prompt) {
+      let line = readline(prompt)
+      alarm(0)
+      if let line {
         defer { free(line) }
         let text = String(cString: line)
         if !text.isEmpty { _ = add_history(line) }
