@@ -114,11 +114,12 @@ struct ServeResourcesTests {
       }
       let lines = String(decoding: text, as: UTF8.self).split(separator: "\n")
       let numbers = lines.joined().matches(of: /n=(\d+)&/).compactMap { Int($0.1) }
-      #expect(numbers == Array(0..<numbers.count) && numbers.count >= 200)
+      // A client may have its answer, and ask once more, before the line of the request is written.
+      #expect(numbers.sorted() == Array(0..<numbers.count) && numbers.count >= 200)
       for line in lines.dropLast() {
         #expect(try JSONSerialization.jsonObject(with: Data(line.utf8)) is [String: Any])
       }
-      #expect(lines.last?.contains(last) == true)
+      #expect(lines.contains { $0.contains(last) })
     }
     server.send(SIGTERM)
     #expect(try server.wait().status == 0)

@@ -159,9 +159,13 @@ struct WatchedServerTests {
   @Test("a line of the log has time, client, namespace and duration, as text and as JSON")
   func requests() throws {
     let (server, port) = try dendro.serve(["--memory"])
-    _ = try Tool.request("GET", port, "/a.json?ns=app&auth=x")
-    _ = try Tool.request("GET", port, "/a.json")
-    _ = try Tool.request("GET", port, "/.status.json")
+    for (number, target) in ["/a.json?ns=app&auth=x", "/a.json", "/.status.json"].enumerated() {
+      _ = try Tool.request("GET", port, target)
+      // A client may have its answer before the line of the request is written.
+      let isLogged = { server.log.count { $0["status"] != nil } > number }
+      let deadline = ContinuousClock.now + .seconds(60)
+      while !isLogged(), .now < deadline { usleep(1000) }
+    }
     server.send(SIGTERM)
     _ = try server.wait()
     let lines = server.log.filter { $0["status"] != nil }

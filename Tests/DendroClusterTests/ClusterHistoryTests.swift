@@ -29,8 +29,11 @@ struct ClusterHistoryTests {
 
   private func open(_ name: String, _ server: Server) throws -> Database {
     cluster.address = server.proxy.address
-    return try cluster.open(name, openingLimit: .seconds(60), showsAtOnce: false) {
+    return try cluster.open(
+      name, openingLimit: .seconds(60), showsAtOnce: false, isPatient: true
+    ) {
       $0.statementTimeout = .milliseconds(400)
+      $0.takeoverDelay = .milliseconds(600)
     }
   }
 

@@ -49,7 +49,7 @@ struct RepairTests {
   private func repair(_ name: String = "1") throws(RepairFailure) -> ClusterRepair {
     try ClusterRepair(cluster.directory(name), address: cluster.postgres.address) { settings in
       settings.beatInterval = .milliseconds(100)
-      settings.takeoverDelay = .milliseconds(600)
+      settings.takeoverDelay = .seconds(3)
       settings.statementTimeout = .seconds(2)
     }
   }
@@ -307,13 +307,13 @@ struct RepairTests {
     try cluster.postgres.query(
       """
       CREATE FUNCTION dendro.slow() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN PERFORM pg_sleep(0.4); RETURN NULL; END $$;
+        BEGIN PERFORM pg_sleep(2); RETURN NULL; END $$;
       CREATE TRIGGER slow AFTER INSERT ON dendro.log FOR EACH ROW EXECUTE FUNCTION dendro.slow()
       """)
     let troubles = Mutex(0)
     let repair = try ClusterRepair(
       cluster.directory("1"), address: cluster.postgres.address
-    ) { $0.statementTimeout = .milliseconds(200) }
+    ) { $0.statementTimeout = .seconds(1) }
     let count = try repair.restore { _, trouble in
       if trouble != nil { troubles.withLock { $0 += 1 } }
     }

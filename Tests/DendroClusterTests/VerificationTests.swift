@@ -96,18 +96,21 @@ struct VerificationTests {
     private let isEnded = Atomic<Bool>(false)
     private let task = Mutex<Task<Void, Never>?>(nil)
 
+    /// Returns once the server is there.
+    ///
     /// - Parameter answer: a statement that is given again and again.
-    init(_ postgres: PostgresServer, _ answer: String) {
+    init(_ postgres: PostgresServer, _ answer: String) throws {
       // Its tests use it only to ask as well.
       nonisolated(unsafe) let postgres = postgres
+      let beat = """
+        INSERT INTO dendro.server (id, namespace, counter, lsn, address, opening)
+        VALUES ('\\xaa', 'shop', 1, 0, 'http://pretender', '\\x')
+        ON CONFLICT (id) DO UPDATE SET counter = dendro.server.counter + 1; \(answer)
+        """
+      try postgres.query(beat)
       let work = Task.detached { [self] in
         while !isEnded.load(ordering: .relaxed) {
-          _ = try? postgres.query(
-            """
-            INSERT INTO dendro.server (id, namespace, counter, lsn, address, opening)
-            VALUES ('\\xaa', 'shop', 1, 0, 'http://pretender', '\\x')
-            ON CONFLICT (id) DO UPDATE SET counter = dendro.server.counter + 1; \(answer)
-            """)
+          _ = try? postgres.query(beat)
           try? await Task.sleep(for: .milliseconds(20))
         }
       }
@@ -124,12 +127,12 @@ struct VerificationTests {
   func differs() async throws {
     let database = try cluster.open("1")
     try await database.reference(withPath: "a").setValue(1)
-    let silent = Pretender(cluster.postgres, "")
+    let silent = try Pretender(cluster.postgres, "")
     let incomplete = try await verify()
     #expect(incomplete.verdict == .incomplete)
     #expect(incomplete.servers.map { $0.hash != nil }.sorted { !$0 && $1 } == [false, true])
     await silent.end()
-    let other = Pretender(
+    let other = try Pretender(
       cluster.postgres,
       """
       INSERT INTO dendro.verified (namespace, request, server, kind, lsn, data, system)

@@ -117,7 +117,7 @@ struct BodyRefusalTests {
   @Test("a body that comes too slowly is given up, and its room is free again")
   func slow() async throws {
     try await serving({
-      $0.bodyRateInterval = .milliseconds(200)
+      $0.bodyRateInterval = .seconds(2)
       $0.bodiesByteLimit = 200_000
     }) { served in
       let large = "\"" + String(repeating: "x", count: 90_000) + "\""

@@ -47,7 +47,7 @@ struct HostilePollTests {
   func silence() async throws {
     try await serving({
       $0.pollHold = .zero
-      $0.pollSilence = .seconds(1)
+      $0.pollSilence = .seconds(3)
     }) { served in
       let watcher = try WebSocketClient(served)
       _ = try watcher("q", "{\"p\":\"/left\",\"h\":\"\"}")

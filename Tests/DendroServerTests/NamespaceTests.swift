@@ -141,7 +141,24 @@ struct NamespaceTests {
         // The end of a session is seen after the client has ended it.
         let socket = try WebSocketClient(port: port, "/.ws?v=5&ns=a")
         try socket.frame(0x8, [3, 232])
-        #expect(try http("PUT", "/n.json?ns=b", "\(round)").status == 200)
+        // It waits for a second, which a busy machine may stand still for.
+        var status = 503
+        for _ in 0..<30 where status == 503 {
+          status = try http("PUT", "/n.json?ns=b", "\(round)").status
+        }
+        #expect(status == 200)
+      }
+    }
+  }
+
+  /// What opening gives, again and again for a minute as long as the database is locked.
+  private func unlocked(_ open: () async throws -> Database) async throws -> Database {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while true {
+      do {
+        return try await open()
+      } catch let error as DatabaseError where error.code == .locked && .now < deadline {
+        try await Task.sleep(for: .milliseconds(10))
       }
     }
   }
@@ -160,8 +177,8 @@ struct NamespaceTests {
       }
       #expect(namespaces.all.map(\.name) == ["used"])
       #expect(try socket("p", "{\"p\":\"/a\",\"d\":1}") == [ok])
-      // A program beside the server gets at what is closed.
-      let database = try await Database.open(at: folder.path + "/data/idle")
+      // A program beside the server gets at what is closed, once it is: the server closes what is idle, too.
+      let database = try await unlocked { try await Database.open(at: folder.path + "/data/idle") }
       try await database.close()
       #expect(try http("GET", "/n.json?ns=idle").body == "1")
     }

@@ -46,7 +46,7 @@ struct SessionLimitTests {
     try await serving({
       $0.secret = "s"
       $0.firstPollTimeout = .milliseconds(10)
-      $0.signInTimeout = .milliseconds(10)
+      $0.signInTimeout = .seconds(3)
     }) { served in
       let user = try client(served)
       #expect(try user("gauth", "{\"cred\":\"s\"}").last?.hasPrefix("{\"s\":\"ok\"") == true)

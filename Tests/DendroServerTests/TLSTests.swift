@@ -182,7 +182,7 @@ struct TLSTests {
 
   @Test("clients that speak no TLS, or never begin, are given up")
   func strangers() async throws {
-    try await serving({ $0.headTimeout = .milliseconds(200) }) { served in
+    try await serving({ $0.headTimeout = .seconds(2) }) { served in
       let plain = try served.client()
       try plain.send(HTTPClient.request("PUT", "/a.json", "1"))
       #expect(!plain.readToEnd().contains("HTTP/1.1 200"))

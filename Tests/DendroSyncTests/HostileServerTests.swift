@@ -223,15 +223,20 @@ struct HostileServerTests {
 
   @Test("an answer to a read that is no value fails the read")
   func brokenRead() async throws {
-    let server = try ScriptedServer()
-    let database = synced(server.port)
-    try server.accept()
-    async let read = failure { _ = try await database.reference(withPath: "a").getData() }
-    let (number, action, _) = try server.request()
-    #expect(action == "g")
-    try server.answer(number, data: "{\"x$\":1}")
-    #expect(await read?.code == .unavailable)
-    try await database.close()
+    // What it waits for needs the threads of the pool.
+    try await onOwnThread {
+      let server = try ScriptedServer()
+      let database = synced(server.port)
+      let read = Task {
+        await failure { _ = try await database.reference(withPath: "a").getData() }
+      }
+      try server.accept()
+      let (number, action, _) = try server.request()
+      #expect(action == "g")
+      try server.answer(number, data: "{\"x$\":1}")
+      #expect(await read.value?.code == .unavailable)
+      try await database.close()
+    }
   }
 
   @Test("an update of more children than a request may have members")

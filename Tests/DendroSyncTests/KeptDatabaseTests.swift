@@ -95,7 +95,7 @@ struct KeptDatabaseTests {
     "with isPersistenceEnabled what a program has written offline outlives it, shows at once, and is sent",
     .timeLimit(.minutes(5)))
   func persistence() async throws {
-    let port = try freePort()
+    let port = try ReservedPort.take()
     let steps = ["enable", "database=\(url(port))", "persist"]
     let name = "crashlab@127.0.0.1_\(port)_x_synced_http"
     let first = try Life(folder, steps + ["where", "write=a/b", "synchronize", "stay"])
@@ -125,7 +125,7 @@ struct KeptDatabaseTests {
 
   @Test("without isPersistenceEnabled nothing is kept")
   func memory() async throws {
-    let port = try freePort()
+    let port = try ReservedPort.take()
     let steps = ["enable", "database=\(url(port))"]
     #expect(
       try await Life(folder, steps + ["where", "write=a", "synchronize"]).finish().first
@@ -138,7 +138,7 @@ struct KeptDatabaseTests {
   @Test(
     "an emulator that is named after DendroSync was enabled gets the writes, and has a directory")
   func emulator() async throws {
-    let (other, port) = (try freePort(), try freePort())
+    let (other, port) = (try ReservedPort.take(), try ReservedPort.take())
     let name = "crashlab@127.0.0.1_\(port)_x_synced_http"
     try await serving(at: port) { origin in
       // Whichever comes first.
@@ -156,7 +156,7 @@ struct KeptDatabaseTests {
 
   @Test("an emulator of the default database owns the data, and what is in its directory stays")
   func emulatorOfDefault() async throws {
-    let port = try freePort()
+    let port = try ReservedPort.take()
     let own = try await run("database", "where", "write=a", "send", "show=a")
     #expect(own == ["directory \(home)/crashlab", "url dendro://localhost", "sent", "shows a 1"])
     try await serving(at: port) { origin in
@@ -173,7 +173,7 @@ struct KeptDatabaseTests {
   @Test(
     "as long as DendroSync is not enabled, a server's URL and an emulator are names of local data")
   func notEnabled() async throws {
-    let port = try freePort()
+    let port = try ReservedPort.take()
     try await serving(at: port) { origin in
       let named = try await run("database=\(url(port))", "where", "write=a", "send", "show=a")
       #expect(

@@ -20,7 +20,7 @@ struct PersistenceTests {
   @Test("writes without an answer survive, show at once, and are sent in their order")
   func pendingWrites() async throws {
     let folder = try TemporaryFolder()
-    let port = try freePort()
+    let port = try ReservedPort.take()
     let errors = Mutex<[DatabaseError.Code?]>([])
     do {
       let database = try synced(port, at: folder.path + "/db")
@@ -72,7 +72,7 @@ struct PersistenceTests {
   )
   func manyWrites() async throws {
     let folder = try TemporaryFolder()
-    let port = try freePort()
+    let port = try ReservedPort.take()
     let count = Scale.scaled(100_000)
     do {
       let database = try synced(port, at: folder.path + "/db")
@@ -169,7 +169,7 @@ struct PersistenceTests {
   @Test("a directory belongs to one server")
   func owner() async throws {
     let folder = try TemporaryFolder()
-    let port = try freePort()
+    let port = try ReservedPort.take()
     try await synced(port, at: folder.path + "/db").close()
     func refusal(_ body: () async throws -> Database) async -> DatabaseError? {
       do {
@@ -200,7 +200,7 @@ struct PersistenceTests {
   @Test("the tool lists what waits, and changes no data of a server")
   func tool() async throws {
     let folder = try TemporaryFolder()
-    let database = try synced(freePort(), at: folder.path + "/db")
+    let database = try synced(ReservedPort.take(), at: folder.path + "/db")
     database.reference(withPath: "a/b").withoutWaiting { $0.setValue(ServerValue.increment(3)) }
     try await database.close()
     func dendro(_ words: String...) throws -> (status: Int32, output: String, errors: String) {
@@ -243,7 +243,7 @@ struct PersistenceTests {
   @Test("opening sends what waits and begins to mirror, and looking for a connection connects")
   func opening() async throws {
     let folder = try TemporaryFolder()
-    let port = try freePort()
+    let port = try ReservedPort.take()
     do {
       let database = try synced(port, at: folder.path + "/db")
       database.reference(withPath: "a").withoutWaiting { $0.setValue(1) }
@@ -348,13 +348,18 @@ struct PersistenceTests {
     }
     try await database.waitForPendingWrites()
     database.goOffline()
+    // What is above the limit goes a little later.
     var known: [Int] = []
-    for number in 0..<10 {
-      let ref = database.reference(withPath: "big/n\(number)")
-      if (try? await ref.getData()) != nil { known.append(number) }
+    try await eventually {
+      known = []
+      for number in 0..<10 {
+        let ref = database.reference(withPath: "big/n\(number)")
+        if (try? await ref.getData()) != nil { known.append(number) }
+      }
+      return known.count <= 5
     }
     #expect(known.contains(0) && known.contains(9) && !known.contains(1), "\(known)")
-    #expect((2...6).contains(known.count), "\(known)")
+    #expect(known.count >= 2, "\(known)")
     try await database.close()
     let reader = try await Database.open(readOnly: folder.path + "/db")
     let kept = try await reader.reference(withPath: "big").getData()
@@ -414,7 +419,7 @@ struct PersistenceTests {
   func users() async throws {
     let folder = try TemporaryFolder()
     let origin = Database.inMemory()
-    let port = try freePort()
+    let port = try ReservedPort.take()
     let ann: @Sendable () async throws -> DatabaseToken = { .user(unsignedToken("ann")) }
     let bob: @Sendable () async throws -> DatabaseToken = { .user(unsignedToken("bob")) }
     do {
@@ -426,7 +431,7 @@ struct PersistenceTests {
       database.reference(withPath: "by/ann").withoutWaiting {
         $0.setValue(ServerValue.increment(1))
       }
-      try await Task.sleep(for: .milliseconds(100))
+      try await eventually { try database.pendingWrites().map(\.userID) == ["ann", "ann"] }
       try database.authenticate(with: bob)
       try await eventually { !(try await shown(database, "by/ann")) }
       database.reference(withPath: "by/bob").withoutWaiting { $0.setValue(1) }

@@ -50,12 +50,6 @@ extension SyncLimits {
   }
 }
 
-/// A port of this machine at which nothing listens.
-func freePort() throws -> Int {
-  let server = try ScriptedServer()
-  return server.port
-}
-
 /// Serves a database in memory for the time of `body`.
 func serving(
   _ change: (inout DatabaseServerOptions) -> Void = { _ in },

@@ -152,8 +152,8 @@ struct SyncedDatabaseTests {
   func restartedServer() async throws {
     let data = Database.inMemory()
     var options = DatabaseServerOptions()
+    options.port = UInt16(try ReservedPort.take())
     var server = try await DatabaseServer.start(serving: data, options: options)
-    options.port = server.port
     let database = synced(Int(server.port))
     let viewer = Viewer(database)
     viewer.listen("v", database.reference(withPath: "n"))
@@ -200,22 +200,27 @@ struct SyncedDatabaseTests {
 
   @Test("closing fails what waits for an answer, and later calls")
   func closing() async throws {
-    let server = try ScriptedServer()
-    let database = synced(server.port)
-    let ref = database.reference(withPath: "a")
-    async let write = failure { _ = try await ref.setValue(1) }
-    async let transaction = failure {
-      _ = try await ref.runTransactionBlock { .success(withValue: $0) }
+    // What it waits for needs the threads of the pool.
+    try await onOwnThread {
+      let server = try ScriptedServer()
+      let database = synced(server.port)
+      let ref = database.reference(withPath: "a")
+      let write = Task { await failure { _ = try await ref.setValue(1) } }
+      let transaction = Task {
+        await failure { _ = try await ref.runTransactionBlock { .success(withValue: $0) } }
+      }
+      let read = Task {
+        await failure { _ = try await database.reference(withPath: "b").getData() }
+      }
+      try server.accept()
+      _ = try server.request()
+      try await database.close()
+      #expect(await write.value?.code == .closed)
+      #expect(await transaction.value?.code == .closed)
+      #expect(await read.value?.code == .closed)
+      #expect(await failure { _ = try await ref.setValue(2) }?.code == .closed)
+      #expect(await failure { _ = try await ref.getData() }?.code == .closed)
     }
-    async let read = failure { _ = try await database.reference(withPath: "b").getData() }
-    try server.accept()
-    _ = try server.request()
-    try await database.close()
-    #expect(await write?.code == .closed)
-    #expect(await transaction?.code == .closed)
-    #expect(await read?.code == .closed)
-    #expect(await failure { _ = try await ref.setValue(2) }?.code == .closed)
-    #expect(await failure { _ = try await ref.getData() }?.code == .closed)
   }
 
   // MARK: Reading

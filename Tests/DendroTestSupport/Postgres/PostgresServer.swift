@@ -33,7 +33,7 @@ package final class PostgresServer {
   /// - Parameter diskSize: of a disk of its own, in bytes; nil: it is in the folder of all temporary files.
   package init(_ settings: [String], diskSize: Int? = nil) throws {
     folder = try Self.folder()
-    port = try Self.freePort()
+    port = try ReservedPort.take()
     disk = try diskSize.map { try SmallDisk(at: folder.path + "/data", size: $0, owner: Self.user) }
     let empty = try Self.empty.get().path
     try Self.execute(["/bin/cp", "-a", empty + "/data/.", folder.path + "/data"])
@@ -65,7 +65,7 @@ package final class PostgresServer {
     _ settings: [String] = [], diskSize: Int? = nil
   ) throws {
     folder = try Self.folder()
-    port = try Self.freePort()
+    port = try ReservedPort.take()
     disk = try diskSize.map { try SmallDisk(at: folder.path + "/data", size: $0, owner: Self.user) }
     try Self.run(
       "pg_basebackup", "--no-sync", "-R", "-c", "fast", "-D", folder.path + "/data", "-d",
@@ -318,26 +318,5 @@ package final class PostgresServer {
       ? ["--reuid", "postgres", "--regid", "postgres", "--clear-groups"] : []
     process.arguments = user + ["--pdeathsig", "KILL"] + command
     process.currentDirectoryURL = URL(fileURLWithPath: "/")
-  }
-
-  private static func freePort() throws -> Int {
-    let socket = DendroPlatform.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    defer { close(socket) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let port = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer -> UInt16? in
-        guard bind(socket, pointer, size) == 0, getsockname(socket, pointer, &size) == 0 else {
-          return nil
-        }
-        return pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
-          UInt16(bigEndian: $0.pointee.sin_port)
-        }
-      }
-    }
-    guard let port else { throw Failure(description: "no free port") }
-    return Int(port)
   }
 }

@@ -179,7 +179,11 @@ struct ConcurrencyTests {
       }
       let fork = unsafeBitCast(symbol, to: (@convention(c) () -> Int32).self)
       let pid = fork()
-      if pid == 0 { _exit(body() ? 0 : 1) }
+      if pid == 0 {
+        // A child that hangs ends by a signal, and its test fails.
+        alarm(120)
+        _exit(body() ? 0 : 1)
+      }
       guard pid > 0 else { throw NoFork() }
       var status: Int32 = -1
       while waitpid(pid, &status, 0) < 0, errno == EINTR {}

@@ -190,7 +190,7 @@ extension TransactionTests {
   @Test("a block that waits for a writer each time makes it wait once")
   func patienceOnce() async throws {
     var options = DatabaseOptions()
-    options.reservationTimeout = .milliseconds(300)
+    options.reservationTimeout = .seconds(3)
     let database = Database.inMemory(options: options)
     let ref = database.reference().child("p")
     let runs = Shared<[Bool]>([])
