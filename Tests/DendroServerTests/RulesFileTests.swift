@@ -181,7 +181,7 @@ struct RulesFileTests {
     try await serving { served in
       let http = try served.client()
       #expect(try http("PUT", "/.settings/rules.json", rules, Self.owner).status == 200)
-      let count = 30_000
+      let count = 60_000
       let members = (0..<count).map { "\"k\($0)\":\($0)" }.joined(separator: ",")
       func leave() throws -> String {
         let client = try WebSocketClient(served)

@@ -177,12 +177,16 @@ struct JudgingTests {
   func behindSecondRoot() throws {
     let engine = try Engine.open(at: "/db", environment: SimulatedDisk(seed: 1).environment)
     let outcome = Outcome()
+    // Allowed at first, and not once another write has come.
+    let judge = Judge(isBounded: true) { call, _ in Judgement(isAllowed: call == 1, .onlyThere) }
     engine.submit(Self.write("first", 1)) { _ in
       engine.submit(
-        EncodedWrite(Self.write("n", 1), system: Self.write("kept", 1)),
-        judge: FixedJudge(isAllowed: false), completion: outcome.take)
+        EncodedWrite(Self.write("n", 1), system: Self.write("kept", 1)), judge: judge,
+        completion: outcome.take)
+      engine.submit(Self.write("second", 1), completion: nil)
     }
     #expect(outcome.wait() == .failure(.denied))
+    #expect(judge.callCount == 2)
     try engine.synchronize()
     #expect(Self.value(engine.head.root, "n") == 0)
     try engine.close()
