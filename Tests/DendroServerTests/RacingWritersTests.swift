@@ -153,7 +153,7 @@ struct RacingWritersTests {
 
     /// - Returns: whether it was let in.
     func write() throws -> Bool {
-      switch generator.below(8) {
+      switch generator.below(5) {
       case 0: try count()
       case 1: try first()
       case 2: try use()

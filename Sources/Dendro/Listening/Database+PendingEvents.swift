@@ -19,7 +19,7 @@ extension Database {
   public func waitForPendingEvents() async {
     let (delivered, continuation) = AsyncStream.makeStream(of: Never.self)
     let tell = { @Sendable [hub] in hub.enqueueAfterReads { continuation.finish() } }
-    if let engine = try? usable() {
+    if let engine = orderingEngine {
       // Behind the completions of all writes before.
       if !engine.submitAtOnce(.nothing, completion: { _ in tell() }) {
         // A task of its own, since a full disk may hold it up for long, and this one may be cancelled.

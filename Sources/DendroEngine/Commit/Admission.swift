@@ -4,8 +4,8 @@ import DendroTree
 /// The state that `AdmissionLock` guards: the head, the open batch, and whether writes are admitted.
 ///
 /// Writers call it on their own threads, turns between their calls of the disk. A value without clock or files, and without
-/// locks but for the one by which readers of the head and its writer meet (`HeadReaders`): the caller passes the time, and
-/// waits, wakes and reports as the results say.
+/// locks but for the one that `HeadReaders` takes to change the head: the caller passes the time, and waits, wakes and
+/// reports as the results say.
 struct Admission: ~Copyable {
   let limits: Limits
   var head: Head

@@ -34,6 +34,12 @@ final class Judging {
   /// Whether other writes have to wait until this one is judged and admitted.
   var needsReservation: Bool { state.count >= Self.countWithoutLock && !judge.isBounded }
 
+  /// Whether the next judgement may have to hold for other states too: for the third one also if comparing takes long, since
+  /// otherwise a write might be judged for ever.
+  private var wantsValidity: Bool {
+    state.count > 0 && (judge.comparesQuickly || state.count >= Self.countWithoutLock)
+  }
+
   private static let countWithoutLock = 2
 
   // MARK: Judging
@@ -57,7 +63,7 @@ final class Judging {
     _ write: EncodedWrite, at head: HeadNode, _ time: Int64
   ) -> EngineError? {
     let judgement = judge.judge(
-      JudgedState(head, write, time: time, wantsValidity: state.count > 0))
+      JudgedState(head, write, time: time, wantsValidity: wantsValidity))
     state.note(judgement, head.node, time)
     return judgement.isAllowed ? nil : .denied
   }

@@ -10,12 +10,15 @@ package protocol WriteJudge: AnyObject, Sendable {
   /// Whether judging is short and calls nothing that may wait. Then it may be done under the admission lock, once other writes
   /// have come between twice.
   var isBounded: Bool { get }
+  /// Whether looking in which other states a judgement holds is short, so that it may be done under the admission lock each time.
+  var comparesQuickly: Bool { get }
   /// Whether the write is still judged by the same rules as when it was judged last. It is called under the admission lock.
   var isCurrent: Bool { get }
 }
 
 extension WriteJudge {
   package var isCurrent: Bool { true }
+  package var comparesQuickly: Bool { true }
 }
 
 /// What a write is judged on.
@@ -27,7 +30,8 @@ package struct JudgedState: Sendable {
   /// What the write's server values become: the time that the log gives it, in milliseconds since 1970.
   package let time: Int64
   /// Whether it is worth finding out in which other states the judgement holds. The first time, hardly ever another write
-  /// comes between.
+  /// comes between; and if comparing takes long, other writes are held back until the third judgement is made, so that only
+  /// one that outlasts their patience needs it.
   package let wantsValidity: Bool
   private let write: EncodedWrite
   /// The tree after the write, if it was made already.
@@ -69,7 +73,7 @@ package struct Judgement: Sendable {
     case always
     /// The one that was judged.
     case onlyThere
-    /// Those in which what was seen is the same. It is called under the admission lock: what takes long is `onlyThere`.
+    /// Those in which what was seen is the same. It is called under the admission lock.
     case wherever(@Sendable (_ before: Node, _ after: () -> Node) -> Bool)
   }
 

@@ -49,7 +49,10 @@ final class KeySetFile: KeySource {
     guard let version = FileVersion(of: path) else { return Self.unreadable(path) }
     if version == state.version { return nil }
     if version == state.unusable { return Self.unusable(path) }
-    guard let bytes = reader(path, KeySet.byteLimit, true) else { return Self.unreadable(path) }
+    guard let bytes = reader(path, KeySet.byteLimit, true) else {
+      if version.byteCount > KeySet.byteLimit { state.unusable = version }
+      return Self.unreadable(path)
+    }
     guard let keys = KeySet(bytes) else {
       state.unusable = version
       return Self.unusable(path)

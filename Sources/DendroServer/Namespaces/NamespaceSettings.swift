@@ -101,7 +101,7 @@ final class NamespaceSettings: Sendable {
 
   private func lookAgain() -> Bool {
     guard engine.isReadOnly || engine.sharedLog != nil else { return false }
-    // One look at a time, and no put meanwhile: older settings never take the place of newer ones.
+    // One look at a time, and no put meanwhile: a look never puts older settings in the place of newer ones.
     return looks.withLock { _ in
       while true {
         let putCount = state.withLock { $0.putCount }

@@ -30,6 +30,8 @@ final class ConditionJudge: WriteJudge {
   /// The hash of what is there may take long.
   var isBounded: Bool { false }
 
+  var comparesQuickly: Bool { next?.comparesQuickly ?? true }
+
   var isCurrent: Bool { next?.isCurrent ?? true }
 
   func judge(_ state: JudgedState) -> Judgement {

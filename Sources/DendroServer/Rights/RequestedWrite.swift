@@ -39,6 +39,8 @@ final class RequestedWrite: WriteJudge {
   /// A verdict on a large write may take as many steps as that has locations.
   var isBounded: Bool { write.isShort && rights.rules(for: identity) != nil }
 
+  var comparesQuickly: Bool { write.isShort }
+
   var isCurrent: Bool { rights.rules(for: identity) === last.rules }
 
   func judge(_ state: JudgedState) -> Judgement {
@@ -62,9 +64,7 @@ final class RequestedWrite: WriteJudge {
     var request = RuleRequest(locations, query: nil, auth: identity.auth, now: state.time)
     request.hasServerValues = dependsOnState
     var details: RuleDetails = wantsTrace ? .trace : []
-    // Whether they still hold is looked at under the admission lock.
-    let isObserving = state.wantsValidity && write.isShort
-    if isObserving { details.insert(.observations) }
+    if state.wantsValidity { details.insert(.observations) }
     var ofLeaf: RuleVerdict?
     _ = state.withLeaf { leaf, path in
       ofLeaf = rules.decide(
@@ -84,7 +84,7 @@ final class RequestedWrite: WriteJudge {
       AuthorizationVerdict(
         isAllowed ? .allow : .deny, trace: (reading ?? verdict).trace?.description),
       by: set)
-    guard isObserving else {
+    guard state.wantsValidity else {
       return Judgement(isAllowed: isAllowed, .onlyThere, dependsOnTime: true)
     }
     let observations = [verdict.observations, reading?.observations].compactMap(\.self)

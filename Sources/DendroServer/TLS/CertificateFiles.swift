@@ -13,13 +13,18 @@ final class CertificateFiles: Sendable {
     /// Of the files that it was read from.
     var known: Versions
     /// Why others could not be taken at the last look; nil if there are none.
-    var refusal: String?
+    var refusal: Refusal?
     /// What was seen at the last look; nil if a file was not there.
     var seen: Versions?
     /// How often in succession a file was not there.
     var missingCount = 0
     /// Whether it was said that the certificate has expired.
     var isExpiryReported = false
+  }
+
+  private struct Refusal: Equatable {
+    let versions: Versions
+    let reason: String
   }
 
   private struct Versions: Hashable {
@@ -110,9 +115,10 @@ final class CertificateFiles: Sendable {
       }
     } catch {
       // Tried again at the next look: what cannot be read now may be readable then, though nothing of it has changed.
+      let refusal = Refusal(versions: versions, reason: error.message)
       let isNews = state.withLock { state in
-        defer { state.refusal = error.message }
-        return state.refusal != error.message
+        defer { state.refusal = refusal }
+        return state.refusal != refusal
       }
       if isNews { report("the certificate of before stays: \(error.message)") }
     }

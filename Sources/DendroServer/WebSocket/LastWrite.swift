@@ -131,6 +131,8 @@ private final class JointJudge: WriteJudge {
 
   var isBounded: Bool { areFew && judges.allSatisfy(\.isBounded) }
 
+  var comparesQuickly: Bool { areFew && judges.allSatisfy(\.comparesQuickly) }
+
   var isCurrent: Bool { judges.allSatisfy(\.isCurrent) }
 
   func judge(_ state: JudgedState) -> Judgement {
@@ -141,9 +143,9 @@ private final class JointJudge: WriteJudge {
       judgement -> (@Sendable (Node, () -> Node) -> Bool)? in
       if case .wherever(let hold) = judgement.validity { hold } else { nil }
     }
-    let isOnlyThere =
-      !areFew
-      || judgements.contains { if case .onlyThere = $0.validity { true } else { false } }
+    let isOnlyThere = judgements.contains {
+      if case .onlyThere = $0.validity { true } else { false }
+    }
     return Judgement(
       isAllowed: judgements.allSatisfy(\.isAllowed),
       isOnlyThere

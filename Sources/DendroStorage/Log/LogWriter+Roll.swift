@@ -54,7 +54,6 @@ extension LogWriter {
     }
     segment = header
     offset = UInt64(SegmentHeader.byteCount)
-    synchronizedOffset = offset
     preallocation = Preallocation(end: offset, options)
     checksum = header.checksum
     stagedChecksum = checksum

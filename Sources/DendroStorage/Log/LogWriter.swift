@@ -33,8 +33,6 @@ package final class LogWriter {
   var lastTime: Int64
   var preallocation: Preallocation
   var hasUnsynchronized = false
-  /// Where the last record that is known to be durable ends.
-  var synchronizedOffset: UInt64
   var endsWithIdleRecord = false
 
   var compressor = HistoryCompressor()
@@ -80,7 +78,6 @@ package final class LogWriter {
     self.file = file
     self.segment = segment
     self.offset = offset
-    synchronizedOffset = offset
     self.checksum = checksum
     self.lastLSN = lastLSN
     self.durableUpTo = durableUpTo
@@ -193,7 +190,6 @@ package final class LogWriter {
   func noteSynchronized() {
     synchronizeCount += 1
     hasUnsynchronized = false
-    synchronizedOffset = offset
     durableUpTo = lastLSN
   }
 

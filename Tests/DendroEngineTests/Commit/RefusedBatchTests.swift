@@ -2,6 +2,7 @@ import DendroStorage
 import DendroTestSupport
 import DendroTesting
 import DendroTree
+import Foundation
 import Testing
 
 @testable import DendroEngine
@@ -27,6 +28,7 @@ struct RefusedBatchTests {
     let isFirst: Bool = if case .everyCommit = durability { false } else { true }
     held.disk.inject(.failedSynchronize(at: isFirst ? 1 : 2, pages: .kept))
     held.release()
+    while results.all.count < 2 { usleep(100) }
     #expect(throws: EngineError.self) { try engine.synchronize() }
     #expect(results.all == [true, false])
     #expect(engine.head.root.childCount == 1)

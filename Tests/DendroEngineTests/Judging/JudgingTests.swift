@@ -30,6 +30,7 @@ struct JudgingTests {
 
     var callCount: Int { calls.load(ordering: .relaxed) }
     var isCurrent: Bool { areSame(callCount) }
+    var comparesQuickly: Bool { isBounded }
 
     func judge(_ state: JudgedState) -> Judgement {
       body(calls.wrappingAdd(1, ordering: .relaxed).newValue, state)
@@ -259,6 +260,27 @@ struct JudgingTests {
     #expect(judge.callCount == 3)
     await withCheckedContinuation { done in others.notify(queue: .global()) { done.resume() } }
     #expect(Self.value(engine.head.root, "m") == 3)
+    try await engine.close()
+  }
+
+  @Test("a judgement that outlasts the patience of the other writers may still hold")
+  func outlasts() async throws {
+    var options = EngineOptions()
+    options.reservationTimeout = .milliseconds(1)
+    let engine = Engine.inMemory(options: options)
+    let judge = Judge(isBounded: false) { call, state in
+      let isAdmitted = DispatchSemaphore(value: 0)
+      DispatchQueue(label: "other").async {
+        engine.submit(Self.write("m", Int64(call)), completion: nil)
+        isAdmitted.signal()
+      }
+      isAdmitted.wait()
+      return Judgement(
+        isAllowed: true, state.wantsValidity ? .wherever { _, _ in true } : .onlyThere)
+    }
+    let lsn = try await engine.write(Self.write("n", 1), judge: judge)
+    #expect(lsn == LogSequenceNumber(4))
+    #expect(judge.callCount == 3)
     try await engine.close()
   }
 

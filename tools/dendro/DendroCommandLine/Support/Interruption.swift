@@ -9,7 +9,7 @@ enum Interruption {
   static func unblock() {
     var signals = sigset_t()
     sigemptyset(&signals)
-    for number in [SIGINT, SIGTERM, SIGPIPE] { sigaddset(&signals, number) }
+    for number in [SIGINT, SIGTERM, SIGPIPE, SIGALRM] { sigaddset(&signals, number) }
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
   }
 
@@ -57,18 +57,13 @@ enum Interruption {
   ///
   /// - Returns: false if a signal has come, also if that was before the call.
   static func waitForInput() -> Bool {
-    var signals = sigset_t()
-    var before = sigset_t()
-    sigemptyset(&signals)
-    for number in [SIGINT, SIGTERM] { sigaddset(&signals, number) }
-    // From looking whether a signal has come until waiting, none comes.
-    pthread_sigmask(SIG_BLOCK, &signals, &before)
-    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-    if isRequested { return false }
-    // A set of descriptors with the first one, 0.
-    var input = fd_set()
-    withUnsafeMutableBytes(of: &input) { $0[0] = 1 }
-    return pselect(1, &input, nil, nil, nil, &before) > 0
+    while !isRequested {
+      // Another thread may get the signal, or this one just before it waits: that is seen a moment later.
+      var input = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
+      let count = poll(&input, 1, 100)
+      if count > 0 || count < 0 && errno != EINTR { return true }
+    }
+    return false
   }
 
   /// Forgets a signal: the next one ends the process at once again.

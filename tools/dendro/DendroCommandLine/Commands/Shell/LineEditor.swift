@@ -54,8 +54,12 @@ struct LineEditor {
       // If the library was just about to wait, this ends its wait.
       alarm(1)
     }
-    Interruption.handle(SIGALRM) { _ in }
-    defer { for number in [SIGINT, SIGALRM] { signal(number, SIG_DFL) } }
+    Interruption.handle(SIGALRM) { _ in LineEditor.wasInterrupted.store(true, ordering: .relaxed) }
+    defer {
+      signal(SIGINT, SIG_DFL)
+      alarm(0)
+      signal(SIGALRM, SIG_DFL)
+    }
     while true {
       Self.wasInterrupted.store(false, ordering: .relaxed)
       let line = readline(prompt)
