@@ -221,23 +221,38 @@ struct TokenTests {
     let folder = try TemporaryFolder()
     let file = try folder.write("keys", SignedTokens.smallKeySet)
     let good = try folder.write("good", SignedTokens.keySet)
-    for change in [
-      { (tokens: inout TokenOptions) in tokens.secret = "short" },
-      { (tokens: inout TokenOptions) in tokens.keySetFile = file },
-      { (tokens: inout TokenOptions) in
-        tokens.keySetFile = good
-        tokens.audience = nil
-      },
-      { (tokens: inout TokenOptions) in tokens.keySetFile = folder.path + "/missing" },
+    for (complaint, change) in [
+      (
+        "the secret of tokens has less than 32 bytes",
+        { (tokens: inout TokenOptions) in tokens.secret = "short" }
+      ),
+      (
+        "has no public RSA key of at least 2048 bits",
+        { (tokens: inout TokenOptions) in tokens.keySetFile = file }
+      ),
+      (
+        "say the audience of this one",
+        { (tokens: inout TokenOptions) in
+          tokens.keySetFile = good
+          tokens.audience = nil
+        }
+      ),
+      (
+        "cannot be read",
+        { (tokens: inout TokenOptions) in tokens.keySetFile = folder.path + "/missing" }
+      ),
     ] {
       let database = Database.inMemory()
       var options = DatabaseServerOptions.patient
+      options.authorizer = UsersAuthorizer()
       var tokens = TokenOptions()
       tokens.audience = "app"
       change(&tokens)
       options.tokens = tokens
-      await #expect(throws: DatabaseServerError.self) {
+      await #expect {
         try await DatabaseServer.start(serving: database, options: options)
+      } throws: { error in
+        (error as? DatabaseServerError)?.message.contains(complaint) == true
       }
     }
   }
