@@ -4,8 +4,8 @@ import DendroPlatform
 package enum ReservedPort {
   package struct Failed: Error {}
 
-  /// A port of 127.0.0.1 at which nothing listens, and which the system gives to nobody who asks for any port, for as long as
-  /// this process runs.
+  /// Reserves a port of 127.0.0.1 until this process ends: nothing listens at it, and the system gives it to no socket that
+  /// asks for any free port.
   ///
   /// A socket stays bound to it. A server that asks for this port gets it all the same, if it sets `SO_REUSEADDR` as servers
   /// do: the socket never listens.

@@ -104,7 +104,7 @@ final class Terminal {
     if isRehearsal { return }
     Progress.wipe()
     let text = "\(question) Continue? [y/N] ".filled(to: Platform.columnCount(2) - 3)
-    // Whoever reads the question may answer it with Ctrl-C at once.
+    // The handler is set before the question shows: the user may press Ctrl-C at once.
     let answer = try Interruption.noting(SIGINT) {
       write(text)
       return Self.answer()
